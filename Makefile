@@ -1,0 +1,45 @@
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench bench-poll constraints services-down clean
+
+FEEDS ?= 2000
+PEERS ?= yarr,miniflux
+ARGS ?=
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+run:  ## set up, then serve on http://127.0.0.1:8080 until Ctrl-C
+	@scripts/venv
+	@exec .venv/bin/headwater up $(ARGS)
+
+test: lint  ## set up, then check and test everything (ARGS="-k words" picks tests)
+	@scripts/services up || echo "Tests that need what is missing will be skipped."
+	@eval "$$(scripts/services env)" && exec .venv/bin/python -m pytest $(ARGS)
+
+lint:  ## check style and types
+	@scripts/venv dev
+	@.venv/bin/ruff check . scripts/services
+	@.venv/bin/ruff format --check . scripts/services
+	@.venv/bin/mypy
+	@.venv/bin/mypy scripts/services bench
+
+format:  ## put the code into the common form
+	@scripts/venv dev
+	@.venv/bin/ruff check --fix . scripts/services
+	@.venv/bin/ruff format . scripts/services
+
+bench: bench-poll  ## run all benchmarks
+
+bench-poll:  ## poll FEEDS feeds with Headwater and PEERS, and compare (make bench-poll FEEDS=2000 PEERS=yarr,miniflux)
+	@scripts/venv dev
+	@exec .venv/bin/python bench/poll.py --feeds $(FEEDS) --peers "$(PEERS)" $(ARGS)
+
+constraints:  ## renew the pinned versions in constraints.txt
+	@scripts/constraints
+
+services-down:  ## stop the servers that `make test` started
+	@scripts/services down
+
+clean: services-down  ## remove what the other targets made; your data in ./data stays
+	@scripts/services clean
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,47 @@
+"""The real servers that tests use: their addresses, and a fresh database on them for one test."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+import redis
+from psycopg import sql
+
+
+def service_url(name: str) -> str:
+    """The address of a server that `scripts/services` started; without one the test is skipped."""
+    variable = f"HEADWATER_TEST_{name.upper()}_URL"
+    url = os.environ.get(variable)
+    if not url:
+        pytest.skip(f'no {name}: {variable} is not set (scripts/services up; eval "$(scripts/services env)")')
+    return url
+
+
+@contextmanager
+def fresh_postgres_database(server_url: str) -> Iterator[str]:
+    """An empty database that exists as long as the block; whoever is still connected at the end is disconnected."""
+    name = sql.Identifier(f"test_{uuid.uuid4().hex}")
+    with psycopg.connect(server_url, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(name))
+    try:
+        yield with_database(server_url, name.as_string(None).strip('"'))
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as server:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+def empty_redis_database(server_url: str, number: int) -> str:
+    url = with_database(server_url, str(number))
+    with redis.Redis.from_url(url) as server:
+        server.flushdb()
+    return url
+
+
+def with_database(server_url: str, name: str) -> str:
+    return urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))

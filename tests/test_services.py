@@ -1,0 +1,153 @@
+"""`scripts/services` and the rule about skipped tests, tried as a developer and a CI machine meet them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from support.services import service_url
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Checkout:
+    """A checkout of its own, so that the servers of the running test session are left alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.script = folder / "scripts" / "services"
+        self.script.parent.mkdir(parents=True)
+        shutil.copy(ROOT / "scripts" / "services", self.script)
+
+    def services(self, *words: str) -> str:
+        answer = subprocess.run([self.script, *words], capture_output=True, text=True, timeout=100)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer.stdout
+
+    def urls(self) -> dict[str, str]:
+        lines = self.services("env").splitlines()
+        return dict(line.removeprefix("export ").split("=", 1) for line in lines)
+
+    def process(self, name: str) -> int:
+        line = next(line for line in self.services("status").splitlines() if line.startswith(f"{name}: runs"))
+        return int(line.rpartition(" ")[2])
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Checkout]:
+    there = Checkout(tmp_path / "a checkout")
+    yield there
+    there.services("clean")
+
+
+def postgres_answers(url: str) -> bool:
+    with psycopg.connect(url) as server:
+        return server.execute("SELECT 1").fetchone() == (1,)
+
+
+def redis_answers(url: str) -> bool:
+    with redis.Redis.from_url(url) as server:
+        return bool(server.ping())
+
+
+def test_up_starts_postgres_once_and_again_after_it_was_killed(checkout: Checkout) -> None:
+    service_url("postgres")
+    checkout.services("up", "postgres")
+    first = checkout.urls()["HEADWATER_TEST_POSTGRES_URL"]
+    assert postgres_answers(first)
+
+    checkout.services("up", "postgres")
+    assert checkout.urls()["HEADWATER_TEST_POSTGRES_URL"] == first
+
+    os.kill(checkout.process("postgres"), signal.SIGKILL)
+    checkout.services("up", "postgres")
+    assert postgres_answers(checkout.urls()["HEADWATER_TEST_POSTGRES_URL"])
+
+
+def test_postgres_whose_data_were_spoilt_starts_with_new_ones(checkout: Checkout) -> None:
+    service_url("postgres")
+    checkout.services("up", "postgres")
+    folder = Path(checkout.services("status").rpartition("data and logs: ")[2].strip())
+    checkout.services("down")
+    (folder / "postgres" / "data" / "global" / "pg_control").write_bytes(b"")
+
+    checkout.services("up", "postgres")
+    assert postgres_answers(checkout.urls()["HEADWATER_TEST_POSTGRES_URL"])
+
+
+def test_redis_is_private_to_those_who_know_its_password(checkout: Checkout) -> None:
+    service_url("redis")
+    checkout.services("up", "redis")
+    url = checkout.urls()["HEADWATER_TEST_REDIS_URL"]
+    assert redis_answers(url)
+    with pytest.raises(redis.AuthenticationError):
+        redis_answers("redis://" + url.partition("@")[2])
+
+
+def test_down_leaves_a_process_alone_that_only_has_the_same_number(checkout: Checkout) -> None:
+    service_url("redis")
+    checkout.services("up", "redis")
+    record = next(checkout.script.parents[1].rglob("redis.json"), None) or next(
+        Path(checkout.services("status").rpartition("data and logs: ")[2].strip()).glob("redis.json")
+    )
+    server = checkout.process("redis")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        text = record.read_text()
+        record.write_text(text.replace(f'"pid": {server}', f'"pid": {stranger.pid}'))
+        assert checkout.services("down") == ""
+        assert stranger.poll() is None
+        stranger.communicate(b"\n")
+    record.write_text(text)
+    assert checkout.services("down") == "redis: stopped\n"
+    assert checkout.urls() == {}
+
+
+def test_an_unknown_service_is_an_error_that_names_the_known_ones(checkout: Checkout) -> None:
+    answer = subprocess.run([checkout.script, "up", "oracle"], capture_output=True, text=True)
+    assert answer.returncode == 2
+    assert "no such name: oracle; there are postgres, redis for up" in answer.stderr
+
+
+SKIPPING = """
+import pytest
+
+def test_that_runs(): pass
+
+@pytest.mark.skip(reason={reason!r})
+def test_that_does_not(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("ci", "reason", "data", "passes"),
+    [
+        ("", "no server", "present", True),
+        ("true", "no server", "present", False),
+        ("true", "no measuring data: nothing there", "absent", True),
+        ("true", "no measuring data: nothing there", "present", False),
+    ],
+)
+def test_a_skip_fails_the_run_only_under_ci(tmp_path: Path, ci: str, reason: str, data: str, passes: bool) -> None:
+    shutil.copytree(ROOT / "tests" / "support", tmp_path / "support")
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "present").mkdir()
+    (tmp_path / "test_it.py").write_text(SKIPPING.format(reason=reason))
+    environment = {**os.environ, "CI": ci, "HEADWATER_TEST_DATA": str(tmp_path / data)}
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", tmp_path],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (answer.returncode == 0) == passes, answer.stdout
+    assert ("which CI does not allow" in answer.stdout) != passes
+    assert "1 passed, 1 skipped" in answer.stdout.splitlines()[-1]
