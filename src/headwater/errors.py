@@ -1,0 +1,221 @@
+"""Every error Headwater raises on purpose, as one tree.
+
+    HeadwaterError
+    ├── BadInput                 the caller's words are off (422)
+    │   ├── BadAddress           an address we cannot or must not use
+    │   ├── BadCursor            a page cursor that we did not make
+    │   ├── BadDocument          an OPML or JSON document that cannot be read
+    │   └── BadSetting           a setting with a wrong name or value
+    ├── NotSignedIn              no valid session or token (401)
+    ├── Forbidden                signed in, but not allowed (403)
+    ├── NotFound                 nothing there, or nothing you may see (404)
+    ├── AlreadyThere             it exists; adding it again changes nothing (409)
+    ├── StoreUnavailable         database busy, full or gone (503)
+    │   └── SchemaMismatch       the database is older or newer than this program
+    └── SourceFailure            one source did not work out; stored and shown, never fatal
+        ├── FetchFailed          no usable answer came back
+        │   ├── AddressRefused   the guard does not allow this address
+        │   ├── AnswerTooLarge   more bytes than allowed
+        │   ├── AnswerBroken     cut off, badly compressed, contradictory
+        │   ├── TimedOut         the total deadline passed
+        │   ├── NameUnknown      the host's name does not resolve
+        │   ├── ConnectionFailed nobody answered, or hung up
+        │   ├── CertificateBad   TLS could not be verified
+        │   ├── TooManyRedirects a loop or a chain that is too long
+        │   └── StatusRefused    the server said no (4xx, 5xx)
+        └── ReadFailed           an answer came, but it is not what was expected
+            ├── NotAFeed         something else than a feed
+            ├── EmptyAnswer      a good status with nothing in it
+            ├── Blocked          a login or bot page instead of the content
+            ├── TooDeep          nested or expanded beyond reason
+            └── ReaderStopped    the reading process exceeded its limits and was ended
+
+Each class has a `code` (stable, for programs), a `title` (short, for people) and, where it can reach an HTTP client, a
+`status`. The instance says what happened and what to do (`detail`). `docs/reference/errors.md` is generated from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+class HeadwaterError(Exception):
+    """Anything Headwater raises on purpose."""
+
+    code = "error"
+    title = "Something went wrong"
+    status = 500
+
+    def __init__(self, detail: str = "", **facts: object) -> None:
+        super().__init__(detail or self.title)
+        self.detail = detail or self.title
+        self.facts = facts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross the border of the parse workers; keyword facts would be lost by the default.
+        return (_rebuild, (type(self), self.detail, self.facts))
+
+
+def _rebuild(kind: type[HeadwaterError], detail: str, facts: dict[str, object]) -> HeadwaterError:
+    return kind(detail, **facts)
+
+
+class BadInput(HeadwaterError):
+    code = "bad_input"
+    title = "The request cannot be understood"
+    status = 422
+
+
+class BadAddress(BadInput):
+    code = "bad_address"
+    title = "This address cannot be used"
+
+
+class BadCursor(BadInput):
+    code = "bad_cursor"
+    title = "This page cursor is not valid"
+
+
+class BadDocument(BadInput):
+    code = "bad_document"
+    title = "This document cannot be read"
+
+
+class BadSetting(BadInput):
+    code = "bad_setting"
+    title = "A setting is wrong"
+
+
+class NotSignedIn(HeadwaterError):
+    code = "not_signed_in"
+    title = "Sign in first"
+    status = 401
+
+
+class Forbidden(HeadwaterError):
+    code = "forbidden"
+    title = "Not allowed"
+    status = 403
+
+
+class NotFound(HeadwaterError):
+    code = "not_found"
+    title = "There is nothing here"
+    status = 404
+
+
+class AlreadyThere(HeadwaterError):
+    code = "already_there"
+    title = "It is already there"
+    status = 409
+
+
+class StoreUnavailable(HeadwaterError):
+    code = "store_unavailable"
+    title = "The database cannot be used at the moment"
+    status = 503
+
+
+class SchemaMismatch(StoreUnavailable):
+    code = "schema_mismatch"
+    title = "The database does not have the schema of this program"
+
+
+class SourceFailure(HeadwaterError):
+    code = "source_failure"
+    title = "The source did not work out"
+    status = 502
+
+
+class FetchFailed(SourceFailure):
+    code = "fetch_failed"
+    title = "No usable answer came back"
+
+
+class AddressRefused(FetchFailed):
+    code = "address_refused"
+    title = "Headwater may not connect to this address"
+    status = 422
+
+
+class AnswerTooLarge(FetchFailed):
+    code = "answer_too_large"
+    title = "The answer is larger than allowed"
+
+
+class AnswerBroken(FetchFailed):
+    code = "answer_broken"
+    title = "The answer was cut off or is contradictory"
+
+
+class TimedOut(FetchFailed):
+    code = "timed_out"
+    title = "The answer took too long"
+    status = 504
+
+
+class NameUnknown(FetchFailed):
+    code = "name_unknown"
+    title = "The host's name does not resolve"
+
+
+class ConnectionFailed(FetchFailed):
+    code = "connection_failed"
+    title = "The server cannot be reached"
+
+
+class CertificateBad(FetchFailed):
+    code = "certificate_bad"
+    title = "The server's certificate cannot be verified"
+
+
+class TooManyRedirects(FetchFailed):
+    code = "too_many_redirects"
+    title = "The server redirects without end"
+
+
+class StatusRefused(FetchFailed):
+    """`facts` has `http_status`, and `retry_after` (seconds) where the server gave one."""
+
+    code = "status_refused"
+    title = "The server refused"
+
+
+class ReadFailed(SourceFailure):
+    code = "read_failed"
+    title = "The answer is not what was expected"
+
+
+class NotAFeed(ReadFailed):
+    code = "not_a_feed"
+    title = "This is not a feed"
+    status = 422
+
+
+class EmptyAnswer(ReadFailed):
+    code = "empty_answer"
+    title = "The answer is empty"
+
+
+class Blocked(ReadFailed):
+    code = "blocked"
+    title = "A login or bot page came instead of the content"
+
+
+class TooDeep(ReadFailed):
+    code = "too_deep"
+    title = "The document is nested or expanded beyond reason"
+
+
+class ReaderStopped(ReadFailed):
+    code = "reader_stopped"
+    title = "Reading this document exceeded the limits and was stopped"
+
+
+def all_errors() -> Iterator[type[HeadwaterError]]:
+    """The whole tree, parents first, in the order of declaration."""
+    waiting: list[type[HeadwaterError]] = [HeadwaterError]
+    while waiting:
+        kind = waiting.pop(0)
+        yield kind
+        waiting[:0] = kind.__subclasses__()

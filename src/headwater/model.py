@@ -1,0 +1,201 @@
+"""The words of the domain as types. Plain, immutable data: no I/O, no clock, no behaviour beyond small questions.
+
+Tuples, because they cross process borders and are made by the ten thousand; a dataclass costs several times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+
+class Source(NamedTuple):
+    """Something watched: a feed, a community, a board, a site, an account."""
+
+    id: int
+    kind: str
+    address: str
+    title: str = ""
+    settings: Mapping[str, Any] = {}
+
+
+class SourceState(NamedTuple):
+    """What the last visits of a source left behind for the next one."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+    body_hash: bytes | None = None
+    last_seen_post_id: str | None = None
+    last_seen_created_at: datetime | None = None
+    validated_at: datetime | None = None
+
+
+class Request(NamedTuple):
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    method: str = "GET"
+    body: bytes | None = None
+
+
+class Response(NamedTuple):
+    """An answer as it arrived: `body` is still compressed where `headers` say so (`fetch.body.unpacked` undoes that).
+
+    `url` is the address that answered, after redirects; `moved_to` is where the asked address lives now, set only if
+    every redirect from it was permanent. Header names are lower case.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    received_at: datetime
+    moved_to: str | None = None
+
+
+class Enclosure(NamedTuple):
+    url: str
+    type: str | None = None
+    length: int | None = None
+
+
+class Reference(NamedTuple):
+    """That a post points at another: `kind` is repost, quote, reply or crosspost; `id` is the other's id or URL."""
+
+    kind: str
+    id: str
+
+
+class Post(NamedTuple):
+    """What a source published, as its page says it now. Text is clean (`content` is safe HTML), links are absolute.
+
+    `source_post_id` is its identity within the source. `created_at` is never None: where the source gives no date, or
+    one that cannot be true, it is the time the page was received and `dated` is False.
+    `text_hash` changes exactly when title or text change in a way a reader would notice.
+    """
+
+    source_post_id: str
+    url: str | None
+    title: str
+    content: str
+    author: str | None
+    created_at: datetime
+    text_hash: bytes
+    dated: bool = True
+    updated_at: datetime | None = None
+    lang: str | None = None
+    score: int | None = None
+    num_comments: int | None = None
+    reference: Reference | None = None
+    enclosures: tuple[Enclosure, ...] = ()
+    extra: Mapping[str, Any] = {}
+
+
+class Facts(NamedTuple):
+    """What a page says about its source."""
+
+    format: str = ""
+    title: str = ""
+    link: str | None = None
+    language: str | None = None
+    ttl_seconds: int | None = None
+    hub: str | None = None
+    self_url: str | None = None
+    truncated: bool = False
+
+
+class Page(NamedTuple):
+    """What one answer says: posts, what to request next (None: this was all), facts about the source."""
+
+    posts: list[Post]
+    next: Request | None
+    facts: Facts
+
+
+class DueSource(NamedTuple):
+    """A source whose visit was granted to us: until `lease_until`, to whoever shows `lease`, not before `start_at`.
+
+    `push_trust` is how many times rarer it is polled because a hub pushes it (1: none does, or it missed too much).
+    """
+
+    source: Source
+    state: SourceState
+    lease: str
+    lease_until: datetime
+    start_at: datetime
+    host: str
+    interval_seconds: int | None
+    consecutive_failures: int
+    status: str
+    push_trust: int = 1
+
+
+class Visit(NamedTuple):
+    """One crawl of one source, as it is written down: what came, what the source is like now, when to come again.
+
+    `outcome` is ok, unchanged, empty, failed or deferred (the host asked for quiet before we began; it counts nothing).
+    `status` is the source's from now on: ok, empty, failing, blocked or retired.
+    """
+
+    source_id: int
+    lease: str
+    started_at: datetime
+    seconds: float
+    outcome: str
+    status: str
+    next_check_at: datetime
+    state: SourceState
+    posts: list[Post] = []
+    facts: Facts | None = None
+    http_status: int | None = None
+    bytes: int = 0
+    error_code: str | None = None
+    error: str | None = None
+    blames_source: bool = True
+    moved_to: str | None = None
+    host: str = ""
+    hold_host_until: datetime | None = None
+    waits_for: str | None = None
+
+
+class StoredPost(NamedTuple):
+    """A post after it was written: `change` is new, edited, touched (score or comments) or same."""
+
+    id: int
+    change: str
+    version: int
+    post: Post
+
+
+class SavedVisit(NamedTuple):
+    """What a visit changed in the store. `accepted` is False where the lease was lost and nothing was written."""
+
+    visit: Visit
+    address: str
+    accepted: bool
+    previous_status: str
+    posts: list[StoredPost]
+    watermark_updated: bool
+
+    def count(self, change: str) -> int:
+        return sum(1 for post in self.posts if post.change == change)
+
+
+class Event(NamedTuple):
+    """A fact that commits together with the state it tells of."""
+
+    kind: str
+    key: str
+    payload: Mapping[str, Any]
+    idempotency_key: str
+    tenant_id: int | None = None
+    user_id: int | None = None
+
+
+class Reader(NamedTuple):
+    """Who asks: a user of a tenant."""
+
+    tenant_id: int
+    user_id: int
+    name: str
+    role: str

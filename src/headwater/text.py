@@ -1,0 +1,204 @@
+"""Text from outside, made fit to store and to show: safe HTML, plain text, printable characters, a fingerprint."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from hashlib import blake2b
+from html import escape, unescape
+
+import nh3
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_KEPT = _names(
+    "a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd del"
+    " details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark nav ol p"
+    " pre q rp rt ruby s samp section small strike strong sub summary sup table tbody td tfoot th thead time tr tt u ul"
+    " var wbr"
+)
+_KEPT_ATTRIBUTES = {
+    "*": {"dir", "lang", "title"},
+    "a": {"href"},
+    "img": {"src", "alt", "width", "height"},
+    "ol": {"start", "reversed", "type"},
+    "li": {"value"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+    "time": {"datetime"},
+    "col": {"span"},
+    "colgroup": {"span"},
+}
+# Elements that go with all they contain: it is not for reading, or was never meant as text. What others that go (video,
+# object, span) contain stays: it is content, or made for readers that cannot show the element.
+_DROPPED_WHOLE = _names(
+    "frameset head iframe math noembed noframes noscript script select style svg template textarea title xmp"
+)
+_SCHEMES = {"http", "https", "mailto", "magnet", "ftp", "gemini", "tel", "xmpp", "irc", "ircs"}
+
+# Elements that only carry style. They go anyway; taking them out first spares the HTML parser half its work on code.
+_STYLE_ONLY = re.compile(r"</?(?:span|font)(?:\s[^<>\"]*+(?:\"[^<>\"]*+\"[^<>\"]*+)*+)?>")
+
+# Images that are there to be counted, not seen.
+_TINY = frozenset({"0", "1", "0px", "1px"})
+_COUNTER = re.compile(
+    r"https?://(?:feeds\.[^/]+/~(?:r|ff|4)/|pixel\.|stats\.wordpress\.com/|medium\.com/_/stat|rss\.buysellads\.com/"
+    r"|(?:[^/]+\.)?(?:feedsportal|doubleclick|scorecardresearch|google-analytics|feedblitz|statcounter)\.(?:com|net)/"
+    r"|feeds\.feedburner\.com/|blogger\.googleusercontent\.com/tracker/|[^/]*/(?:b|pixel|blank|spacer)\.gif)",
+    re.IGNORECASE,
+)
+# The images in nh3's output, which writes every attribute as name="value" with quotes escaped.
+_IMAGE = re.compile(r'<img((?: [a-z]+="[^"]*")*)>')
+_ATTRIBUTE = re.compile(r' ([a-z]+)="([^"]*)"')
+
+_PRINTABLE = re.compile(
+    "[ -~\n\t\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*+"
+)
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+# None of these looks twice at a character, however it is fed.
+_MARKUP = re.compile(r"<!--(?>.*?(?:-->|\Z))|<[a-zA-Z/!?][^<>]*+>", re.DOTALL)
+_BREAK = re.compile(r"</?(?:p|div|br|li|tr|td|th|h[1-6]|blockquote|pre|hr|dd|dt|figcaption)\b[^<>]*+>", re.IGNORECASE)
+_UNREAD = re.compile(r"<(script|style|head|title)\b(?>.*?(?:</\1\s*>|\Z))", re.DOTALL | re.IGNORECASE)
+_KNOWN_MARKUP = re.compile(
+    r"</?(?:a|abbr|acronym|address|applet|article|aside|audio|b|base|bdi|bdo|big|blink|blockquote|body|br|button|canvas"
+    r"|caption|center|cite|code|col|colgroup|dd|del|details|dfn|dir|div|dl|dt|em|embed|fieldset|figcaption|figure|font"
+    r"|footer|form|frame|frameset|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|label|legend|li|link|main|map"
+    r"|mark|marquee|math|menu|meta|nav|noembed|noframes|noscript|object|ol|option|p|param|picture|plaintext|pre|q|rp|rt"
+    r"|ruby|s|samp|script|section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td"
+    r"|template|textarea|tfoot|th|thead|time|title|tr|track|tt|u|ul|var|video|wbr|xmp)(?=[\s/>])"
+    r"|<!--|&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});",
+    re.IGNORECASE,
+)
+_NESTING_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_NOT_NESTING = _names(
+    "area base br col dd dt embed hr img input li link meta option p param source tbody td tfoot th thead tr track wbr"
+)
+_FEW_TAGS = 3_000
+_MAX_LOOKS = 20_000_000
+_SHORT = 50_000
+_ENDLESS_TAG = re.compile(r"<[a-zA-Z](?:[^<>\s]*+\s++){1000}")
+# What the C1 controls stand for in text that came from Windows.
+_C1 = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
+
+
+def printable(text: str) -> str:
+    """The text without what cannot be stored or must not be shown: NUL, controls, lone surrogates, bidi overrides."""
+    if _PRINTABLE.fullmatch(text):
+        return text
+    return _UNPRINTABLE.sub("", text.translate(_C1))
+
+
+def looks_like_html(text: str) -> bool:
+    """Whether a text that may be plain or HTML is HTML: it has a tag or a character reference that HTML knows."""
+    return _KNOWN_MARKUP.search(text) is not None
+
+
+def plain(text: str) -> str:
+    """The words of an HTML fragment, on one line."""
+    if "<" in text:
+        text = _MARKUP.sub("", _BREAK.sub(" ", _UNREAD.sub(" ", text)))
+    if "&" in text:
+        text = unescape(text)
+    return printable(" ".join(text.split()))
+
+
+def clean_html(html: str, base: str | None) -> str:
+    """The fragment with nothing in it that could run, track, or break out of the page that shows it.
+
+    Links and images become absolute by `base`; without one, relative ones go.
+    """
+    if "<" not in html:
+        return printable(_escaped(unescape(html) if "&" in html else html))
+    if "<span" in html or "<font" in html:
+        html = _STYLE_ONLY.sub("", html)
+    if not _is_tame(html):
+        return text_as_html(plain(html))
+    try:
+        html = _cleaner(base).clean(html)
+    except UnicodeEncodeError:
+        # A lone surrogate, which nh3 cannot be given.
+        html = _cleaner(base).clean(printable(html))
+    html = printable(html)
+    if "<img" in html:
+        html = _IMAGE.sub(lambda found: "" if _is_counter(found[1]) else found[0], html)
+    return html
+
+
+def text_as_html(text: str) -> str:
+    """Plain text as a fragment of clean HTML, its lines kept."""
+    return printable(_escaped(text)).replace("\n", "<br>\n")
+
+
+def text_hash(title: str, content: str) -> bytes:
+    """The fingerprint of what a reader sees in a title and in clean HTML: it knows no markup and no white space."""
+    digest = blake2b(_folded(title), digest_size=16)
+    digest.update(b"\0")
+    if "<" in content:
+        content = _MARKUP.sub("", content)
+    if "&nbsp;" in content:
+        content = content.replace("&nbsp;", " ")
+    digest.update(_folded(content))
+    return digest.digest()
+
+
+def _escaped(text: str) -> str:
+    return escape(text, quote=False).replace("\xa0", "&nbsp;")
+
+
+def _folded(text: str) -> bytes:
+    if not text.isascii():
+        # These two alone would send most texts through the slow part of normalize.
+        text = unicodedata.normalize("NFKC", text.replace("\xa0", " ").replace("…", "..."))
+    return text.encode("utf-8", "ignore").translate(None, b" \t\r\n\f\v")
+
+
+def _is_tame(html: str) -> bool:
+    """Whether the HTML parser will be done in reasonable time: for each start tag it may look at all that are open."""
+    tags = html.count("<")
+    if tags > _FEW_TAGS and tags * _depth(html) > _MAX_LOOKS:
+        return False
+    return len(html) < _SHORT or not _ENDLESS_TAG.search(html)
+
+
+def _depth(html: str) -> int:
+    """At most how many elements are open at once, not counting those that end when the next one begins."""
+    depth = deepest = 0
+    for closing, name in _NESTING_TAG.findall(html):
+        if name.lower() not in _NOT_NESTING:
+            depth = max(0, depth - 1) if closing else depth + 1
+            deepest = max(deepest, depth)
+    return deepest
+
+
+def _is_counter(attributes: str) -> bool:
+    source = None
+    for name, value in _ATTRIBUTE.findall(attributes):
+        if name == "src":
+            source = value
+        elif name in {"width", "height"} and value.strip().lower() in _TINY:
+            return True
+    return not source or _COUNTER.match(source) is not None
+
+
+@lru_cache(maxsize=64)
+def _cleaner(base: str | None) -> nh3.Cleaner:
+    try:
+        return _cleaner_that(("rewrite_with_base", base) if base else "deny")
+    except ValueError:
+        # The base itself is no address.
+        return _cleaner_that("deny")
+
+
+def _cleaner_that(treats_relative: nh3.UrlRelative) -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=_KEPT,
+        clean_content_tags=_DROPPED_WHOLE,
+        attributes=_KEPT_ATTRIBUTES,
+        link_rel="noopener noreferrer",
+        url_schemes=_SCHEMES,
+        url_relative=treats_relative,
+    )

@@ -1,0 +1,158 @@
+"""Addresses: which ones we accept, how they are written down, and when two of them are the same thing."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
+
+from headwater.errors import BadAddress
+
+MAX_LENGTH = 8192
+
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
+_DEFAULT_PORT = {"http": 80, "https": 443}
+_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
+
+# None of these schemes runs a script or reads a local file when it is followed.
+LINK_SCHEMES = frozenset({"http", "https", "magnet", "mailto", "ftp", "gemini"})
+
+_PLAIN_LINK = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?(?:[/?#][!#-;=?-\[\]_a-z~]*)?", re.IGNORECASE)
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff]")
+_TO_QUOTE = re.compile(r"[\s\"<>`{}|\\^]")
+
+_TRACKING = re.compile(
+    r"(?:utm_\w*|(?:mc|mkt|hsa|pk|piwik|matomo|mtm|ns|vero|oly|__hs)_\w+|_hs(?:enc|mi)|_openstat|_ga|_gl|at_(?:medium|campaign|custom\d|link\w*)"
+    r"|[dfgt]clid|fbclid|gclsrc|gbraid|wbraid|msclkid|yclid|ysclid|twclid|ttclid|igshid|igsh|li_fat_id|wt\.?_?mc|wickedid|rb_clickid"
+    r"|s_cid|ncid|cmpid|cmp|ocid|xtor|ftcamp|smid|sr_share|feature|ref_src|ref_url|__twitter_impression|spm|from_source|source=rss.*)",
+    re.IGNORECASE,
+)
+
+# Most addresses have nothing that could make two of them the same but for these parts; no need to take them apart.
+_PLAIN_ADDRESS = re.compile(r"https?://(?:www\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)(/[\w/.~+,;=:@!$&'()*-]*)?", re.ASCII)
+
+
+def canonical(address: str) -> str:
+    """The one way an address is written: http(s), IDNA host in lower case, no default port, no fragment.
+
+    Raises BadAddress for anything that two URL parsers could read differently.
+    """
+    parts = split(address)
+    netloc = _netloc(parts)
+    if "@" in parts.netloc:
+        netloc = parts.netloc.rpartition("@")[0] + "@" + netloc
+    path = quote(parts.path, safe=_PATH_SAFE) or "/"
+    query = quote(parts.query, safe=_PATH_SAFE + "?")
+    return urlunsplit((parts.scheme, netloc, path, query, ""))
+
+
+def split(address: str) -> SplitResult:
+    """Split an address that came from outside, or say why it cannot be one."""
+    if len(address) > MAX_LENGTH:
+        raise BadAddress(f"The address has {len(address):,} characters; at most {MAX_LENGTH:,} are allowed.")
+    address = address.strip(" ")
+    if _FORBIDDEN.search(address):
+        raise BadAddress("The address contains a space, a backslash or a control character. Percent-encode it.")
+    try:
+        parts = urlsplit(address)
+        parts.port  # noqa: B018 - raises where the port is not a number
+    except ValueError as error:
+        raise BadAddress(f"The address cannot be read: {error}.") from error
+    if parts.scheme not in _DEFAULT_PORT:
+        raise BadAddress("Only http:// and https:// addresses can be used.")
+    if parts.netloc.count("@") > 1:
+        raise BadAddress("The address has more than one @ before its host. Percent-encode them.")
+    return parts
+
+
+def host_of(parts: SplitResult) -> str:
+    """The host in ASCII and lower case, or the reason why there is none that every program would read the same."""
+    host = (parts.hostname or "").rstrip(".")
+    if not host:
+        raise BadAddress("The address has no host name.")
+    if ":" in host:
+        return host.lower()
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode("ascii")
+        except UnicodeError as error:
+            raise BadAddress(f"The host name is not valid: {error}.") from error
+    host = host.lower()
+    if not _HOST.fullmatch(host) or ".." in host:
+        raise BadAddress("The host name contains characters that a host name cannot have.")
+    return host
+
+
+def safe_link(link: str | None, base: str | None) -> str | None:
+    """A link found in a document, made absolute; None if it is not one that may be shown."""
+    if not link:
+        return None
+    if _PLAIN_LINK.fullmatch(link):
+        return link
+    link = _INVISIBLE.sub("", link).strip()
+    if not link or len(link) > MAX_LENGTH:
+        return None
+    scheme = _SCHEME.match(link)
+    if scheme and scheme[1].lower() not in LINK_SCHEMES:
+        return None
+    try:
+        absolute = urljoin(base, link) if base else link
+        parts = urlsplit(absolute)
+    except ValueError:
+        return None
+    if parts.scheme not in LINK_SCHEMES or (parts.scheme in _DEFAULT_PORT and not parts.hostname):
+        return None
+    if "\\" in parts.netloc or "\\" in link[:9]:
+        return None
+    return _TO_QUOTE.sub(lambda found: quote(found[0]), absolute)
+
+
+def without_tracking(url: str) -> str:
+    """The same address without the parameters that only say how a reader got there."""
+    head, mark, query = url.partition("?")
+    if not mark:
+        return url
+    query, hash_mark, fragment = query.partition("#")
+    kept = [pair for pair in query.split("&") if pair and not _TRACKING.fullmatch(pair.partition("=")[0])]
+    if len(kept) == query.count("&") + 1:
+        return url
+    return head + ("?" + "&".join(kept) if kept else "") + hash_mark + fragment
+
+
+def identity(url: str) -> str:
+    """A key under which two addresses of one article are equal.
+
+    http and https, `www.`, a default port, a trailing slash, tracking parameters and the fragment make no difference; a
+    fragment that is itself an address (`#!...`, `#/...`) does.
+    """
+    plain = _PLAIN_ADDRESS.fullmatch(url)
+    if plain:
+        return plain[1] + (plain[2] or "").rstrip("/")
+    try:
+        parts = urlsplit(without_tracking(url.strip()))
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return url.strip()
+    if parts.scheme not in _DEFAULT_PORT:
+        return url.strip()
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode("ascii")
+        except UnicodeError:
+            return url.strip()
+    netloc = host.removeprefix("www.")
+    if port is not None and port not in _DEFAULT_PORT.values():
+        netloc += f":{port}"
+    path = quote(parts.path, safe=_PATH_SAFE).rstrip("/")
+    query = "?" + quote(parts.query, safe=_PATH_SAFE + "?") if parts.query else ""
+    fragment = "#" + parts.fragment if parts.fragment[:1] in {"!", "/"} else ""
+    return netloc + path + query + fragment
+
+
+def _netloc(parts: SplitResult) -> str:
+    host = host_of(parts)
+    netloc = f"[{host}]" if ":" in host else host
+    if parts.port is not None and parts.port != _DEFAULT_PORT[parts.scheme]:
+        netloc += f":{parts.port}"
+    return netloc
