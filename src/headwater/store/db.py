@@ -1,0 +1,166 @@
+"""Connections and transactions: `await db.read(f, ...)` and `db.write(f, ...)` run `f(conn, ...)` in one transaction.
+
+SQLite: one writer thread, BEGIN IMMEDIATE, WAL; readers have threads of their own and never wait for the writer.
+PostgreSQL: a pool; deadlocks and serialization failures are tried again.
+What the drivers raise is translated here, once, into StoreUnavailable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
+
+from headwater.errors import BadSetting, StoreUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BUSY_SECONDS = 10
+READERS = 4
+ATTEMPTS = 4
+_TRY_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
+_ADVICE = {
+    "database is locked": "Another process holds the database for longer than {busy} s. Try again in a moment.",
+    "disk is full": "The disk is full. Free some space; nothing was written and nothing is lost.",
+    "readonly database": "The database may not be written. Check the owner and mode of the data folder.",
+    "unable to open database": "The database file cannot be opened. Check HEADWATER_DATABASE_URL and its folder.",
+    "no such table": "The database has no schema yet. Run `headwater db upgrade`.",
+    "does not exist": "The database or its schema is missing. Run `headwater db upgrade`.",
+    "not a database": "The file is not a SQLite database. Check HEADWATER_DATABASE_URL.",
+}
+
+
+class Database:
+    def __init__(self, url: str) -> None:
+        self.engine = _engine(url)
+        self.is_sqlite = self.engine.dialect.name == "sqlite"
+        writers = 1 if self.is_sqlite else READERS
+        self._writers = ThreadPoolExecutor(writers, thread_name_prefix="headwater-write")
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="headwater-read")
+
+    async def read(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, lambda: self.read_now(function, *args, **kwargs))
+
+    async def write(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writers, lambda: self.write_now(function, *args, **kwargs))
+
+    def read_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with _translated(), self.engine.connect() as conn, conn.begin():
+            return function(conn, *args, **kwargs)
+
+    def write_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with _translated(), self.engine.connect() as conn:
+                    conn.execution_options(headwater_writes=True)
+                    with conn.begin():
+                        return function(conn, *args, **kwargs)
+            except StoreUnavailable as error:
+                if attempt == ATTEMPTS or getattr(_root(error), "sqlstate", None) not in _TRY_AGAIN:
+                    raise
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Wait for what is under way, then let go of every connection."""
+        self._writers.shutdown()
+        self._readers.shutdown()
+        self.engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError as error:
+        raise BadSetting("HEADWATER_DATABASE_URL is not a database URL (sqlite:///… or postgresql://…).") from error
+    backend = parsed.get_backend_name()
+    if backend == "sqlite":
+        if not parsed.database or parsed.database == ":memory:":
+            raise BadSetting("HEADWATER_DATABASE_URL must name a file: sqlite:///path/to/headwater.db")
+        _make_folder(Path(parsed.database).parent)
+        engine = create_engine(
+            parsed.set(drivername="sqlite+pysqlite"),
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "cached_statements": 256},
+            pool_size=READERS + 1,
+        )
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    if backend in ("postgresql", "postgres"):
+        return create_engine(
+            parsed.set(drivername="postgresql+psycopg"),
+            connect_args={"options": "-c timezone=UTC", "connect_timeout": BUSY_SECONDS},
+            pool_size=READERS * 2,
+            pool_pre_ping=True,
+        )
+    raise BadSetting(f"HEADWATER_DATABASE_URL: {backend} is not supported; use sqlite:///… or postgresql://…")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"The folder {folder} for the database cannot be made: {error.strerror}.") from error
+
+
+def _configure_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # transactions are begun by _begin_sqlite and nobody else
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA cache_size = -16384")
+    cursor.execute("PRAGMA wal_autocheckpoint = 8000")
+    cursor.execute("PRAGMA temp_store = MEMORY")
+    cursor.close()
+
+
+def _begin_sqlite(conn: Connection) -> None:
+    # A transaction that reads and then writes fails with BUSY_SNAPSHOT whatever the timeout: writers lock at the start.
+    writes = conn.get_execution_options().get("headwater_writes")
+    conn.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if not _is_the_drivers(error) or _breaks_a_constraint(error):
+            raise
+        raise StoreUnavailable(_advice(error)) from error
+
+
+def _is_the_drivers(error: Exception) -> bool:
+    """Whether a driver or SQLAlchemy raised it. psycopg is told by its name: on SQLite it is never imported."""
+    drivers = (exc.DBAPIError, exc.TimeoutError, sqlite3.Error)
+    return isinstance(error, drivers) or type(error).__module__.startswith("psycopg")
+
+
+def _breaks_a_constraint(error: Exception) -> bool:
+    return any(kind.__name__ == "IntegrityError" for kind in type(_root(error)).__mro__)
+
+
+def _advice(error: BaseException) -> str:
+    words = str(_root(error)).strip().splitlines()[0]
+    for part, advice in _ADVICE.items():
+        if part in words:
+            return f"{advice.format(busy=BUSY_SECONDS)} ({words})"
+    return f"The database answered with an error: {words}"
+
+
+def _root(error: BaseException) -> BaseException:
+    """The driver's own exception below SQLAlchemy's and ours."""
+    while True:
+        below = getattr(error, "orig", None) or error.__cause__
+        if not isinstance(below, BaseException):
+            return error
+        error = below

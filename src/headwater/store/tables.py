@@ -1,0 +1,278 @@
+"""The tables. Uniqueness lives here, in constraints; every query that a page or a loop runs has its index here.
+
+Shared by everyone: sources, posts and what happened to them. Personal: whatever carries tenant_id and user_id.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+    true,
+)
+
+from headwater.store.types import BigId, Json, Moment
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("address", Text, nullable=False, unique=True),
+    Column("host", Text, nullable=False),
+    Column("title", Text, nullable=False, server_default=""),
+    Column("site_url", Text),
+    Column("language", Text),
+    Column("settings", Json, nullable=False, server_default="{}"),
+    Column("active", Boolean, nullable=False, server_default=true()),
+    Column("created_at", Moment, nullable=False),
+    # What the next request says about what we have.
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("body_hash", LargeBinary),
+    Column("validated_at", Moment),
+    # How far we got.
+    Column("last_crawled_at", Moment),
+    Column("last_seen_post_id", Text),
+    Column("last_seen_created_at", Moment),
+    # When next, and whose turn it is. A claim sets next_check_at to the lease's end: a leased source is not due, and a
+    # lost one becomes due by itself.
+    Column("interval_seconds", Integer),
+    Column("next_check_at", Moment, nullable=False),
+    Column("turn_at", Moment),  # its slot in the queue of its host; None: it needs none yet
+    Column("waits_for", Text),
+    Column("lease_owner", Text),
+    Column("lease_until", Moment),
+    # How it went.
+    Column("status", String(20), nullable=False, server_default="new"),
+    Column("success_hit", Integer, nullable=False, server_default="0"),
+    Column("empty_hit", Integer, nullable=False, server_default="0"),
+    Column("failure_hit", Integer, nullable=False, server_default="0"),
+    Column("consecutive_failures", Integer, nullable=False, server_default="0"),
+    Column("failing_since", Moment),
+    Column("last_error_code", Text),
+    Column("last_error", Text),
+    sqlite_autoincrement=True,
+)
+Index("ix_sources_due", sources.c.next_check_at, sqlite_where=sources.c.active, postgresql_where=sources.c.active)
+Index("ix_sources_host", sources.c.host)
+Index("ix_sources_asleep", sources.c.id, sqlite_where=text("NOT active"), postgresql_where=text("NOT active"))
+
+source_aliases = Table(
+    "source_aliases",
+    metadata,
+    Column("address", Text, primary_key=True),
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+)
+Index("ix_source_aliases_source_id", source_aliases.c.source_id)
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("next_at", Moment, nullable=False),  # the first slot nobody has taken
+    Column("held_until", Moment),  # the host asked for quiet (429, 503)
+)
+
+# What pushes: one hub at most for each source. Only the hub knows `callback_id` and `secret` besides us.
+hub_subscriptions = Table(
+    "hub_subscriptions",
+    metadata,
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("hub", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("callback_id", Text, nullable=False, unique=True),
+    Column("secret", Text, nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("active_since", Moment),
+    Column("lease_until", Moment),
+    Column("next_try_at", Moment, nullable=False),
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("trust", Integer, nullable=False, server_default="1"),  # how many times rarer the source is polled
+    Column("last_push_at", Moment),
+    Column("last_error", Text),
+)
+Index("ix_hub_subscriptions_next_try_at", hub_subscriptions.c.next_try_at)
+
+posts = Table(
+    "posts",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("source_post_id", Text, nullable=False),
+    Column("text_norm_hash", LargeBinary, nullable=False),
+    Column("version", Integer, nullable=False, server_default="1"),
+    Column("url", Text),
+    Column("url_key", BigId),
+    Column("title", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("author", Text),
+    Column("created_at", Moment, nullable=False),
+    Column("dated", Boolean, nullable=False, server_default=true()),
+    Column("fetched_at", Moment, nullable=False),
+    Column("valid_from", Moment, nullable=False),
+    Column("score", Integer),
+    Column("num_comments", Integer),
+    Column("lang", Text),
+    Column("reference_kind", Text),
+    Column("reference_id", Text),
+    Column("extra", Json, nullable=False, server_default="{}"),
+    UniqueConstraint("source_id", "source_post_id"),
+    sqlite_autoincrement=True,
+)
+Index("ix_posts_url_key", posts.c.source_id, posts.c.url_key)
+Index("ix_posts_stream", posts.c.created_at, posts.c.id)
+Index("ix_posts_source_stream", posts.c.source_id, posts.c.created_at, posts.c.id)
+
+post_versions = Table(
+    "post_versions",
+    metadata,
+    Column("post_id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("text_norm_hash", LargeBinary, nullable=False),
+    Column("url", Text),
+    Column("title", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("author", Text),
+    Column("extra", Json, nullable=False, server_default="{}"),
+    Column("valid_from", Moment, nullable=False),
+    Column("valid_to", Moment, nullable=False),
+    PrimaryKeyConstraint("post_id", "version"),
+)
+
+crawls = Table(
+    "crawls",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("started_at", Moment, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("outcome", String(12), nullable=False),
+    Column("http_status", Integer),
+    Column("bytes", Integer, nullable=False, server_default="0"),
+    Column("new", Integer, nullable=False, server_default="0"),
+    Column("updated", Integer, nullable=False, server_default="0"),
+    Column("duplicates", Integer, nullable=False, server_default="0"),
+    Column("watermark_updated", Boolean, nullable=False, server_default=false()),
+    Column("error_code", Text),
+    Column("error", Text),
+    sqlite_autoincrement=True,
+)
+Index("ix_crawls_source", crawls.c.source_id, crawls.c.id)
+
+event_outbox = Table(
+    "event_outbox",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("event_id", String(36), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("tenant_id", BigId),
+    Column("user_id", BigId),
+    Column("payload", Json, nullable=False),
+    Column("idempotency_key", Text, nullable=False, unique=True),
+    Column("created_at", Moment, nullable=False),
+    Column("xid", BigId, nullable=False, server_default="0"),  # PostgreSQL: the transaction that wrote it
+    sqlite_autoincrement=True,
+)
+Index("ix_event_outbox_log", event_outbox.c.xid, event_outbox.c.id).ddl_if(dialect="postgresql")
+
+consumer_cursors = Table(
+    "consumer_cursors",
+    metadata,
+    Column("consumer", Text, primary_key=True),
+    Column("xid", BigId, nullable=False),
+    Column("id", BigId, nullable=False),
+    Column("moved_at", Moment, nullable=False),
+)
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("created_at", Moment, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("tenant_id", BigId, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("role", String(20), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    UniqueConstraint("tenant_id", "name"),
+    UniqueConstraint("tenant_id", "id"),
+)
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("tenant_id", BigId, nullable=False),
+    Column("user_id", BigId, nullable=False),
+    Column("kind", String(10), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("token_hash", LargeBinary, nullable=False, unique=True),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+)
+
+subscriptions = Table(
+    "subscriptions",
+    metadata,
+    Column("tenant_id", BigId, nullable=False),
+    Column("user_id", BigId, nullable=False),
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("title", Text),
+    Column("folder", Text),
+    Column("created_at", Moment, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "user_id", "source_id"),
+    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+)
+Index("ix_subscriptions_source_id", subscriptions.c.source_id)
+
+post_states = Table(
+    "post_states",
+    metadata,
+    Column("tenant_id", BigId, nullable=False),
+    Column("user_id", BigId, nullable=False),
+    Column("post_id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), nullable=False),
+    Column("read_at", Moment),
+    Column("starred_at", Moment),
+    PrimaryKeyConstraint("tenant_id", "user_id", "post_id"),
+    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+)
+Index(
+    "ix_post_states_starred",
+    post_states.c.tenant_id,
+    post_states.c.user_id,
+    post_states.c.post_id,
+    sqlite_where=text("starred_at IS NOT NULL"),
+    postgresql_where=text("starred_at IS NOT NULL"),
+)

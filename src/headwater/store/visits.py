@@ -1,0 +1,179 @@
+"""Writes visits: posts, the source's state and the visit's own row, in one transaction, fenced by the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from headwater.model import Facts, Post, SavedVisit, StoredPost, Visit
+from headwater.store import leases, moves, posts
+from headwater.store.driver import listed, portable
+from headwater.store.types import moment, moment_or_none
+
+_select_leased = portable(
+    """SELECT id, address, lease_owner, lease_until, status, success_hit + empty_hit, last_seen_created_at
+    FROM sources WHERE id IN ??""",
+    postgresql=" ORDER BY id FOR UPDATE",
+)
+_settle = portable(
+    """UPDATE sources SET
+        etag = ?, last_modified = ?, body_hash = ?, validated_at = ?, last_crawled_at = ?,
+        last_seen_post_id = ?, last_seen_created_at = ?, next_check_at = ?, waits_for = ?,
+        lease_owner = NULL, lease_until = NULL,
+        status = ?, active = (active AND ? <> 'retired'),
+        success_hit = success_hit + ?, empty_hit = empty_hit + ?, failure_hit = failure_hit + ?,
+        consecutive_failures = CASE WHEN ? THEN 0 ELSE consecutive_failures + ? END,
+        failing_since = CASE WHEN ? THEN NULL ELSE COALESCE(failing_since, ?) END,
+        last_error_code = ?, last_error = ?
+    WHERE id = ?"""
+)
+_put_back = portable(
+    "UPDATE sources SET next_check_at = ?, waits_for = ?, lease_owner = NULL, lease_until = NULL WHERE id = ?"
+)
+_learn = portable(
+    """UPDATE sources SET title = CASE WHEN ? <> '' THEN ? ELSE title END, site_url = COALESCE(?, site_url),
+        language = COALESCE(?, language) WHERE id = ?"""
+)
+_insert_crawl = portable(
+    """INSERT INTO crawls (source_id, started_at, seconds, outcome, http_status, bytes, new, updated, duplicates,
+        watermark_updated, error_code, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+)
+_forget_crawls = portable(
+    "DELETE FROM crawls WHERE id IN (SELECT id FROM crawls WHERE started_at < ? ORDER BY id LIMIT ?)"
+)
+GOOD = ("ok", "unchanged", "empty")
+
+
+def save(conn: Connection, visits: Sequence[Visit], now: datetime) -> list[SavedVisit]:
+    """Write all these visits, or nothing of those that no longer hold their source's lease."""
+    rows = {row[0]: row for row in _select_leased.all(conn, listed(conn, [visit.source_id for visit in visits]))}
+    held = [visit for visit in visits if _holds(rows.get(visit.source_id), visit, now)]
+    merged = _move_sources(conn, held, rows)
+    held = [visit for visit in held if visit.source_id not in merged]
+    stored = _write_posts(conn, held, rows, now)
+    saved = {visit.source_id: _saved(visit, rows[visit.source_id], stored[visit.source_id]) for visit in held}
+    _write_state(conn, list(saved.values()), now)
+    saved.update(merged)
+    return [saved.get(visit.source_id) or _refused(visit, rows.get(visit.source_id)) for visit in visits]
+
+
+def forget_before(conn: Connection, before: datetime, limit: int = 10_000) -> int:
+    return _forget_crawls.once(conn, before, limit)
+
+
+def _holds(row: tuple[Any, ...] | None, visit: Visit, now: datetime) -> bool:
+    return row is not None and row[2] == visit.lease and row[3] is not None and moment(row[3]) > now
+
+
+def _move_sources(conn: Connection, visits: list[Visit], rows: dict[int, tuple[Any, ...]]) -> dict[int, SavedVisit]:
+    """Write down new addresses; returns the visits of sources that merged into another and need nothing more."""
+    merged = {}
+    for visit in visits:
+        if visit.moved_to is None:
+            continue
+        row = rows[visit.source_id]
+        if moves.move(conn, visit.source_id, visit.moved_to, newcomer=row[5] == 0) != visit.source_id:
+            merged[visit.source_id] = SavedVisit(visit, visit.moved_to, True, row[4], [], False)
+    return merged
+
+
+def _write_posts(
+    conn: Connection, visits: list[Visit], rows: dict[int, tuple[Any, ...]], now: datetime
+) -> dict[int, list[StoredPost]]:
+    found = []
+    for visit in visits:
+        if visit.posts:
+            first = rows[visit.source_id][5] == 0
+            known = [] if first else posts.known_posts(conn, visit.source_id, visit.posts)
+            found += [(visit.source_id, change) for change in posts.changes(visit.posts, known)]
+    stored: dict[int, list[StoredPost]] = {visit.source_id: [] for visit in visits}
+    for (source_id, _), post in zip(found, posts.write_changes(conn, found, now), strict=True):
+        stored[source_id].append(post)
+    return stored
+
+
+def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> None:
+    _settle.many(conn, [_settle_row(one) for one in saved if one.visit.outcome != "deferred"])
+    deferred = [one.visit for one in saved if one.visit.outcome == "deferred"]
+    _put_back.many(conn, [(visit.next_check_at, visit.waits_for, visit.source_id) for visit in deferred])
+    _learn.many(conn, [_learn_row(one.visit.source_id, one.visit.facts) for one in saved if one.visit.facts])
+    for one in saved:
+        if one.visit.hold_host_until:
+            leases.hold_host(conn, one.visit.host, now, one.visit.hold_host_until)
+    _insert_crawl.many(conn, [_crawl_row(one) for one in saved if one.visit.outcome != "deferred"])
+
+
+def _saved(visit: Visit, row: tuple[Any, ...], stored: list[StoredPost]) -> SavedVisit:
+    mark = visit.state.last_seen_created_at
+    before = moment_or_none(row[6])
+    newest = newest_post(visit.posts)
+    moved = newest is not None and (before is None or newest.created_at > before)
+    if moved and newest is not None:
+        mark = newest.created_at
+        visit = visit._replace(
+            state=visit.state._replace(last_seen_post_id=newest.source_post_id, last_seen_created_at=mark)
+        )
+    return SavedVisit(visit, row[1], True, row[4], stored, moved)
+
+
+def newest_post(found: Sequence[Post]) -> Post | None:
+    return max(found, key=lambda post: post.created_at, default=None)
+
+
+def _refused(visit: Visit, row: tuple[Any, ...] | None) -> SavedVisit:
+    return SavedVisit(visit, row[1] if row else "", False, row[4] if row else "gone", [], False)
+
+
+def _settle_row(one: SavedVisit) -> tuple[Any, ...]:
+    visit, state = one.visit, one.visit.state
+    good = visit.outcome in GOOD
+    blamed = int(not good and visit.blames_source)
+    return (
+        state.etag,
+        state.last_modified,
+        state.body_hash,
+        state.validated_at,
+        visit.started_at,
+        state.last_seen_post_id,
+        state.last_seen_created_at,
+        visit.next_check_at,
+        visit.waits_for,
+        visit.status,
+        visit.status,
+        int(good and visit.outcome != "empty"),
+        int(visit.outcome == "empty"),
+        blamed,
+        good,
+        blamed,
+        good,
+        visit.started_at,
+        visit.error_code,
+        visit.error,
+        visit.source_id,
+    )
+
+
+def _learn_row(source_id: int, facts: Facts | None) -> tuple[Any, ...]:
+    assert facts is not None
+    return (facts.title, facts.title, facts.link, facts.language, source_id)
+
+
+def _crawl_row(one: SavedVisit) -> tuple[Any, ...]:
+    visit = one.visit
+    return (
+        visit.source_id,
+        visit.started_at,
+        visit.seconds,
+        visit.outcome,
+        visit.http_status,
+        visit.bytes,
+        one.count("new"),
+        one.count("edited") + one.count("touched"),
+        one.count("same"),
+        one.watermark_updated,
+        visit.error_code,
+        visit.error,
+    )

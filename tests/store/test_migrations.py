@@ -1,0 +1,110 @@
+"""The schema goes forward and back, and a run that is killed or fails changes nothing (C11, H95)."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import event, inspect
+
+from headwater.errors import BadInput, SchemaMismatch
+from headwater.store import migrate
+from headwater.store.db import Database
+from headwater.store.tables import metadata
+
+KILLED_AT_STATEMENT = """
+import os, signal, sys
+from sqlalchemy import event
+from headwater.store import migrate
+from headwater.store.db import Database
+
+db, left = Database(sys.argv[1]), int(sys.argv[2])
+
+@event.listens_for(db.engine, "before_cursor_execute")
+def count(*_):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+migrate.upgrade(db)
+"""
+
+
+@pytest.fixture
+def empty(store_url: str) -> Iterator[Database]:
+    db = Database(store_url)
+    yield db
+    db.close()
+
+
+def is_search(table: str | None) -> bool:
+    """The search index has tables of the database's own kind, which are no part of the common model."""
+    return (table or "").startswith("post_words")
+
+
+def tables(db: Database) -> set[str]:
+    return {name for name in inspect(db.engine).get_table_names() if not is_search(name)} - {"alembic_version"}
+
+
+def test_the_migrations_make_exactly_the_tables_that_the_code_works_with(empty: Database) -> None:
+    migrate.upgrade(empty)
+    options = {
+        "include_name": lambda name, kind, _: not is_search(name) if kind == "table" else True,
+        # SQLite reads the log by its row id and has no use for this index.
+        "include_object": lambda thing, name, *_: not (empty.is_sqlite and name == "ix_event_outbox_log"),
+    }
+    difference = empty.read_now(lambda conn: compare_metadata(MigrationContext.configure(conn, opts=options), metadata))
+    assert difference == []
+    migrate.check(empty)
+
+
+def test_the_schema_goes_back_to_nothing_and_forward_again(empty: Database) -> None:
+    migrate.upgrade(empty)
+    migrate.downgrade(empty, "base")
+    assert tables(empty) == set()
+    migrate.upgrade(empty)
+    assert tables(empty) == set(metadata.tables)
+
+
+@pytest.mark.parametrize("statement", [2, 9, 25])
+def test_a_migration_killed_at_any_statement_can_be_run_again(empty: Database, store_url: str, statement: int) -> None:
+    command = [sys.executable, "-c", KILLED_AT_STATEMENT, store_url, str(statement)]
+    assert subprocess.run(command, timeout=60).returncode == -signal.SIGKILL
+    assert tables(empty) == set()
+    migrate.upgrade(empty)
+    assert tables(empty) == set(metadata.tables)
+
+
+def test_a_migration_that_fails_half_way_changes_nothing(empty: Database) -> None:
+    statements = iter(range(1, 1000))
+
+    def break_down(*_: object) -> None:
+        if next(statements) == 12:
+            raise RuntimeError("broken half way")
+
+    event.listen(empty.engine, "before_cursor_execute", break_down)
+    with pytest.raises(RuntimeError):
+        migrate.upgrade(empty)
+    event.remove(empty.engine, "before_cursor_execute", break_down)
+    assert tables(empty) == set()
+    assert migrate.current(empty) is None
+
+
+def test_a_database_of_another_version_is_refused_with_advice(empty: Database) -> None:
+    with pytest.raises(SchemaMismatch, match="headwater db upgrade"):
+        migrate.check(empty)
+    migrate.upgrade(empty)
+    empty.write_now(lambda conn: conn.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(SchemaMismatch, match="newer Headwater"):
+        migrate.check(empty)
+
+
+def test_an_unknown_revision_is_bad_input(empty: Database) -> None:
+    with pytest.raises(BadInput, match="nowhere"):
+        migrate.upgrade(empty, "nowhere")

@@ -1,0 +1,106 @@
+"""Search: every script, all words, only what one may see, and the text as it is now."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from headwater.consumers.search import CONSUMER
+from headwater.crawl.follow import unfollow
+from headwater.errors import BadInput
+from headwater.events.log import step
+from headwater.model import Reader
+from headwater.store import search
+from headwater.store.db import Database
+from support.posts import NOON, a_post, a_source, visited
+
+POSTS = [
+    a_post("1", "Bitcoin mining difficulty rises", content="<p>The network's <b>hash</b>&nbsp;rate is up.</p>"),
+    a_post("2", "比特币价格上涨", content="<p>矿工收入增加</p>"),
+    a_post("3", "Café prices in Zürich", content="<p>Espresso &amp; cake</p>"),
+    a_post("4", "ビットコインの価格", content="<a href='https://news.example/secretword'>リンク</a>"),
+    a_post("5", "Цены на нефть", content="ok"),
+]
+
+
+def index_all(db: Database) -> None:
+    while db.write_now(step, CONSUMER, NOON):
+        pass
+
+
+def found(conn: Connection, owner: Reader, words: str) -> list[str]:
+    ids = search.find(conn, owner, words)
+    titles = {row[0]: row[1] for row in conn.exec_driver_sql("SELECT id, source_post_id FROM posts").all()}
+    return [titles[id] for id in ids]
+
+
+@pytest.fixture
+def filled(db: Database, owner: Reader) -> Database:
+    db.write_now(lambda conn: visited(conn, a_source(conn, owner), POSTS))
+    index_all(db)
+    return db
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        ("bitcoin", ["1"]),
+        ("HASH rate", ["1"]),
+        ("bitcoin espresso", []),
+        ("比特币", ["2"]),
+        ("价格", ["2"]),
+        ("币", ["2"]),
+        ("涨", ["2"]),
+        ("矿", ["2"]),
+        ("収入", []),
+        ("コイン", ["4"]),
+        ("café", ["3"]),
+        ("esp*", ["3"]),
+        ("цены", ["5"]),
+        ("secretword", []),
+        ("cake' OR 1=1 --", []),
+        ('cake"', ["3"]),
+        ("b:1 | c", []),
+    ],
+)
+def test_all_words_have_to_be_there_in_any_script(filled: Database, owner: Reader, words: str, ids: list[str]) -> None:
+    assert filled.read_now(found, owner, words) == ids
+
+
+@pytest.mark.parametrize("words", ["", "  ", "!?", "_", " ".join("abcdefghijklmnopqrstuvwxyz")])
+def test_a_question_without_words_or_with_too_many_is_bad_input(filled: Database, owner: Reader, words: str) -> None:
+    with pytest.raises(BadInput):
+        filled.read_now(search.find, owner, words)
+
+
+def test_an_edited_post_is_found_by_its_present_words_only(filled: Database, owner: Reader) -> None:
+    source_id = filled.write_now(a_source, owner)
+    for hour, title in enumerate(("Ether", "Dogecoin", "Litecoin"), 1):
+        filled.write_now(visited, source_id, [a_post("1", title)], NOON + timedelta(hours=hour))
+        if title != "Dogecoin":
+            index_all(filled)
+    for words, ids in (("mining", []), ("ether", []), ("dogecoin", []), ("litecoin", ["1"])):
+        assert filled.read_now(found, owner, words) == ids, words
+
+
+def test_newer_posts_come_first_and_pages_follow_each_other(db: Database, owner: Reader) -> None:
+    source_id = db.write_now(a_source, owner)
+    db.write_now(visited, source_id, [a_post(str(number), f"Same word {number}") for number in range(10)])
+    index_all(db)
+    first = db.read_now(search.find, owner, "same word", limit=4)
+    second = db.read_now(search.find, owner, "same word", limit=40, before=first[-1])
+    assert first + second == sorted(first + second, reverse=True)
+    assert len(first + second) == 10
+
+
+def test_only_what_one_follows_is_found(filled: Database, owner: Reader) -> None:
+    filled.write_now(lambda conn: unfollow(conn, owner, a_source(conn, owner), NOON))
+    assert filled.read_now(search.find, owner, "bitcoin") == []
+
+
+def test_indexing_the_same_events_again_changes_nothing(filled: Database, owner: Reader) -> None:
+    filled.write_now(lambda conn: conn.exec_driver_sql("UPDATE consumer_cursors SET id = 0, xid = 0"))
+    index_all(filled)
+    assert filled.read_now(found, owner, "bitcoin") == ["1"]
