@@ -1,0 +1,183 @@
+"""The client: one request in, one answer out, within limits of time, size and where connections may go.
+
+libcurl moves the bytes, for half the CPU of a client written in Python. Redirects are followed here, hop by hop, so
+that each one passes the same rules. HTTP statuses are answers, not errors. Bodies stay compressed: see `fetch.body`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import pycurl
+
+from headwater.errors import FetchFailed, NameUnknown, TimedOut, TooManyRedirects
+from headwater.fetch import failures, hops, names
+from headwater.fetch.guard import AddressGuard
+from headwater.fetch.handle import Handle, Options, trusted_certificates
+from headwater.fetch.hops import Hop
+from headwater.fetch.transfers import OK, Transfers
+from headwater.model import Request, Response
+
+MAX_BYTES = 10 * 1024 * 1024
+_LOOKUP_AGAIN_SECONDS = 2.0
+
+
+class Limits(NamedTuple):
+    """What one request may use up over all its hops."""
+
+    max_bytes: int
+    seconds: float
+
+
+class Answer(NamedTuple):
+    """What one hop brought."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Client:
+    """Belongs to the event loop that first uses it. `max_bytes` caps what is received here and, given to
+    `body.unpacked`, what it unpacks to. `resolve` overrides names as curl's option does (`host:port:address`)."""
+
+    def __init__(
+        self,
+        *,
+        user_agent: str,
+        guard: AddressGuard,
+        timeout: float = 30.0,
+        connect_timeout: float = 10.0,
+        max_bytes: int = MAX_BYTES,
+        max_redirects: int = 10,
+        max_connections: int = 64,
+        max_connections_per_host: int = 6,
+        proxy: str | None = None,
+        ca_file: str | None = None,
+        resolve: Sequence[str] = (),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._options = Options(
+            guard, user_agent, connect_timeout, proxy or "", ca_file or trusted_certificates(), tuple(resolve)
+        )
+        self._timeout = timeout
+        self._max_bytes = max_bytes
+        self._max_redirects = max_redirects
+        self._max_connections = max_connections
+        self._per_host = max_connections_per_host
+        self._clock = clock
+        self._turns = asyncio.Semaphore(max_connections)
+        self._host_turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._idle: list[Handle] = []
+        self._outage = failures.Outage()
+        self._transfers: Transfers | None = None
+        self._closed = False
+
+    async def fetch(self, request: Request, *, max_bytes: int | None = None, timeout: float | None = None) -> Response:
+        """The answer to a request, after redirects. `timeout` covers all hops; waiting for a turn does not count.
+
+        Raises BadAddress or BadInput for a request that cannot be sent, and a FetchFailed where no usable answer came.
+        """
+        hop = hops.first(request)
+        limits = Limits(max_bytes or self._max_bytes, timeout or self._timeout)
+        left = limits.seconds
+        moved_to: str | None = None
+        permanent = True
+        for _ in range(self._max_redirects + 1):
+            answer, left = await self._in_turn(hop, limits, left)
+            following = hops.following(hop, answer.status, answer.headers)
+            if following is None:
+                return Response(hop.url, *answer, self._clock(), moved_to)
+            permanent = permanent and hops.is_permanent(hop, answer.status, following)
+            moved_to = following.address if permanent else None
+            hop = following
+        raise TooManyRedirects(f"{hop.host} still redirects after {self._max_redirects} redirects.", host=hop.host)
+
+    async def close(self) -> None:
+        """Ends every transfer; whoever still waits for one gets a FetchFailed."""
+        self._closed = True
+        transfers, self._transfers = self._transfers, None
+        if transfers:
+            await transfers.close()
+        for idle in self._idle:
+            idle.close()
+        self._idle.clear()
+
+    async def _in_turn(self, hop: Hop, limits: Limits, left: float) -> tuple[Answer, float]:
+        """One hop, once its host and the client have a free place for it, and the seconds that are left then."""
+        loop = asyncio.get_running_loop()
+        host_turns = self._host_turns.get(hop.host)
+        if host_turns is None:
+            host_turns = self._host_turns[hop.host] = asyncio.Semaphore(self._per_host)
+        # In this order, or requests that wait for one slow host would hold the places of all others.
+        async with host_turns, self._turns:
+            deadline = loop.time() + left
+            try:
+                if self._closed:
+                    raise failures.stopping()
+                if self._options.proxy:
+                    await self._check_target(hop, left)
+                    left = deadline - loop.time()
+                if left <= 0:
+                    raise TimedOut(f"{hop.host} had not answered completely after {limits.seconds:g} s.", host=hop.host)
+                answer = await self._exchange(hop, limits, left)
+            except FetchFailed as error:
+                self._outage.judge(error)
+                raise
+            self._outage.sign_of_life()
+            return answer, deadline - loop.time()
+
+    async def _exchange(self, hop: Hop, limits: Limits, left: float) -> Answer:
+        transfers = self._transfers = self._transfers or Transfers(self._max_connections)
+        handle = self._idle.pop() if self._idle else Handle(self._options, transfers.lend)
+        keep = False
+        try:
+            handle.prepare(hop, limits.max_bytes, left)
+            code, message = await transfers.run(handle.easy)
+            if code != OK:
+                raise await self._why(hop, handle, limits, code, message)
+            keep = handle.reusable and not self._closed
+            return Answer(*handle.answer())
+        finally:
+            if keep:
+                self._idle.append(handle)
+            else:
+                handle.close()
+
+    async def _why(self, hop: Hop, handle: Handle, limits: Limits, code: int, message: str) -> FetchFailed:
+        if handle.refusal:
+            return failures.refused(hop.host, handle.refusal)
+        if handle.own_errno:
+            return failures.no_socket(handle.own_errno)
+        if code == pycurl.E_COULDNT_RESOLVE_HOST:
+            return await self._why_unresolved(hop)
+        os_errno = handle.easy.getinfo(pycurl.OS_ERRNO)
+        through_proxy = bool(self._options.proxy)
+        return failures.failure(failures.Ended(hop.host, code, message, os_errno, *limits, through_proxy))
+
+    async def _why_unresolved(self, hop: Hop) -> FetchFailed:
+        """libcurl does not tell a name that is not there from a name server that is not there, so ask again."""
+        try:
+            async with asyncio.timeout(_LOOKUP_AGAIN_SECONDS):
+                await names.addresses(hop.host, hop.port)
+        except NameUnknown as error:
+            return error
+        except TimeoutError:
+            return failures.name_unknown(hop.host, no_name_server=True)
+        return failures.name_unknown(hop.host)
+
+    async def _check_target(self, hop: Hop, left: float) -> None:
+        """Behind a proxy we do not see the connection, so the guard judges beforehand all that the name stands for."""
+        try:
+            async with asyncio.timeout(left):
+                found = await names.addresses(hop.host, hop.port, self._options.resolve)
+        except TimeoutError as error:
+            raise failures.name_unknown(hop.host, no_name_server=True) from error
+        for ip in found:
+            reason = self._options.guard.refusal(ip, hop.port)
+            if reason:
+                raise failures.refused(hop.host, reason)

@@ -1,0 +1,154 @@
+"""What a failed transfer means: from libcurl's codes to our errors, each in words that say what to do about it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import NamedTuple
+
+import pycurl
+
+from headwater.errors import (
+    AddressRefused,
+    AnswerBroken,
+    AnswerTooLarge,
+    CertificateBad,
+    ConnectionFailed,
+    FetchFailed,
+    NameUnknown,
+    TimedOut,
+)
+from headwater.fetch.transfers import CLOSED
+
+# libcurl's codes that pycurl has no name for.
+_WEIRD_SERVER_REPLY, _HTTP2_STREAM, _TOO_LARGE = 8, 92, 100
+
+_BROKEN_ANSWER = frozenset(
+    {
+        pycurl.E_UNSUPPORTED_PROTOCOL,  # the answer is not HTTP
+        _WEIRD_SERVER_REPLY,  # contradictory or impossible headers
+        pycurl.E_PARTIAL_FILE,
+        pycurl.E_HTTP2,
+        _HTTP2_STREAM,
+        _TOO_LARGE,  # more headers than libcurl reads
+    }
+)
+_BAD_CERTIFICATE = frozenset(
+    {pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_ISSUER_ERROR, pycurl.E_SSL_INVALIDCERTSTATUS}
+)
+_HUNG_UP = frozenset({pycurl.E_GOT_NOTHING, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR})
+_NO_WAY_OUT = frozenset({errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL})
+
+
+class Ended(NamedTuple):
+    """How a transfer ended that brought no usable answer."""
+
+    host: str
+    code: int
+    message: str
+    os_errno: int
+    max_bytes: int
+    seconds: float
+    through_proxy: bool = False
+
+
+def failure(ended: Ended) -> FetchFailed:
+    host, code, message = ended.host, ended.code, ended.message
+    if code == CLOSED:
+        return stopping()
+    if code == pycurl.E_OPERATION_TIMEDOUT:
+        return _timed_out(ended)
+    if code == pycurl.E_COULDNT_CONNECT:
+        return _not_connected(ended)
+    if code in _HUNG_UP and message.startswith("CONNECT tunnel"):
+        return ConnectionFailed(f"The proxy did not connect to {host}: {message}.", host=host)
+    if code == pycurl.E_RECV_ERROR and not ended.os_errno:
+        return AnswerBroken(f"The answer of {host} cannot be used: {message}.", host=host)
+    if code in _HUNG_UP:
+        return ConnectionFailed(f"{host} closed the connection before its answer was complete.", host=host)
+    if code in _BROKEN_ANSWER:
+        return AnswerBroken(f"The answer of {host} cannot be used: {message}.", host=host)
+    if code == pycurl.E_FILESIZE_EXCEEDED:
+        return AnswerTooLarge(f"The answer of {host} is larger than {ended.max_bytes:,} bytes, the limit.", host=host)
+    if code == pycurl.E_COULDNT_RESOLVE_HOST:
+        return name_unknown(host)
+    if code == pycurl.E_COULDNT_RESOLVE_PROXY:
+        return _no_proxy(host)
+    if code in _BAD_CERTIFICATE:
+        return CertificateBad(f"The certificate of {host} cannot be verified: {message}.", host=host)
+    if code == pycurl.E_SSL_CACERT_BADFILE:
+        return CertificateBad(f"The file of trusted certificates cannot be used: {message}.", host=host)
+    if code == pycurl.E_SSL_CONNECT_ERROR:
+        return ConnectionFailed(f"No secure connection to {host} could be agreed on: {message}.", host=host)
+    if code == pycurl.E_URL_MALFORMAT:
+        return AddressRefused(f"The address on {host} can be read in more than one way: {message}.", host=host)
+    return FetchFailed(f"The transfer from {host} failed: {message} (curl {code}).", host=host)
+
+
+def refused(host: str, reason: str) -> AddressRefused:
+    return AddressRefused(f"Headwater may not connect to {host}: {reason}.", host=host, reason=reason)
+
+
+def stopping() -> FetchFailed:
+    return FetchFailed("Headwater is stopping.", our_network=True)
+
+
+def no_socket(os_errno: int) -> ConnectionFailed:
+    return ConnectionFailed(f"This machine could not open a connection: {os.strerror(os_errno)}.", our_network=True)
+
+
+def name_unknown(host: str, *, no_name_server: bool = False) -> NameUnknown:
+    if no_name_server:
+        return NameUnknown(f"No name server could tell where {host} is.", host=host, no_way_out=True)
+    return NameUnknown(f"The name {host} does not resolve. Check the address for a typing error.", host=host)
+
+
+def _timed_out(ended: Ended) -> TimedOut:
+    if ended.message.startswith("Resolving"):
+        return TimedOut(f"No name server told in time where {ended.host} is.", host=ended.host, no_way_out=True)
+    if ended.message.startswith(("Connection", "SSL")):
+        return TimedOut(f"{ended.host} did not accept a connection in time.", host=ended.host)
+    return TimedOut(f"{ended.host} had not answered completely after {ended.seconds:g} s.", host=ended.host)
+
+
+def _not_connected(ended: Ended) -> ConnectionFailed:
+    host = ended.host
+    if ended.through_proxy:
+        return _no_proxy(host)
+    if ended.os_errno in _NO_WAY_OUT:
+        return ConnectionFailed(f"There is no way to {host} from this network.", host=host, no_way_out=True)
+    if ended.os_errno == errno.ECONNREFUSED:
+        return ConnectionFailed(f"{host} refused the connection: no server is running there.", host=host)
+    return ConnectionFailed(f"No connection to {host} could be made.", host=host)
+
+
+def _no_proxy(host: str) -> ConnectionFailed:
+    return ConnectionFailed("The proxy cannot be reached. Check its setting.", host=host, our_network=True)
+
+
+class Outage:
+    """Tells a failure of our own network from one of a source.
+
+    One host that cannot be resolved or routed to proves nothing. Two different ones in a row, with no sign of life from
+    anybody in between, is the network.
+    """
+
+    def __init__(self) -> None:
+        self._suspects: set[str] = set()
+
+    def sign_of_life(self) -> None:
+        self._suspects.clear()
+
+    def judge(self, error: FetchFailed) -> None:
+        """Notes on the error whether it was our network."""
+        if error.facts.get("no_way_out"):
+            self._suspects.add(str(error.facts["host"]))
+            error.facts["our_network"] = len(self._suspects) > 1
+        elif not is_our_network(error) and not isinstance(error, TimedOut | AddressRefused):
+            # It refused, hung up or talked nonsense, or a name server knew that it does not exist: somebody is there.
+            self.sign_of_life()
+
+
+def is_our_network(error: BaseException) -> bool:
+    """Whether a failure came from our side, so that it must not be counted against the source."""
+    return isinstance(error, FetchFailed) and bool(error.facts.get("our_network"))
