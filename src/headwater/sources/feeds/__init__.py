@@ -1,0 +1,1 @@
+"""Reading feeds: bytes in, drafts of posts out, and the rules that make posts of them."""

@@ -1,0 +1,64 @@
+"""Places that entries name (GeoRSS simple, GML, W3C geo), as GeoJSON geometries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lxml import etree
+
+from headwater.sources.feeds.names import Names
+
+MAX_POINTS = 200
+
+_SHAPES = {
+    "georss:point": "Point",
+    "georss:line": "LineString",
+    "georss:polygon": "Polygon",
+    "georss:box": "Box",
+    "gml:point": "Point",
+    "gml:linestring": "LineString",
+    "gml:polygon": "Polygon",
+    "gml:envelope": "Box",
+}
+_FEWEST = {"Point": 1, "LineString": 2, "Polygon": 4, "Box": 2}
+
+
+def place_of(element: etree._Element, names: Names) -> dict[str, Any] | None:
+    """The geometry that an element describes, itself or inside; None if it is not one in longitude and latitude."""
+    for each in element.iter():
+        shape = _SHAPES.get(names[each.tag]) if isinstance(each.tag, str) else None
+        if shape:
+            system = (each.get("srsName") or "4326").upper()
+            return _geometry(shape, _points(each)) if "4326" in system or "CRS84" in system else None
+    return None
+
+
+def point_of(latitude: str, longitude: str) -> dict[str, Any] | None:
+    try:
+        point = [float(longitude), float(latitude)]
+    except ValueError:
+        return None
+    return _geometry("Point", [point])
+
+
+def _points(element: etree._Element) -> list[list[float]]:
+    """The pairs of numbers in an element, longitude first, as GeoJSON has them. GML and GeoRSS have latitude first."""
+    words = " ".join(str(text) for text in element.itertext()).replace(",", " ").split()
+    try:
+        numbers = [float(word) for word in words[: 2 * MAX_POINTS]]
+    except ValueError:
+        return []
+    return [[east, north] for north, east in zip(numbers[::2], numbers[1::2], strict=False)]
+
+
+def _geometry(shape: str, points: list[list[float]]) -> dict[str, Any] | None:
+    if len(points) < _FEWEST[shape] or not all(abs(east) <= 180 and abs(north) <= 90 for east, north in points):
+        return None
+    if shape == "Point":
+        return {"type": "Point", "coordinates": points[0]}
+    if shape == "LineString":
+        return {"type": "LineString", "coordinates": points}
+    if shape == "Box":
+        (west, south), (east, north) = points[:2]
+        points = [[west, south], [east, south], [east, north], [west, north], [west, south]]
+    return {"type": "Polygon", "coordinates": [points]}

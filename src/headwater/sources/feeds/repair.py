@@ -1,0 +1,151 @@
+"""Byte repair for documents that are nearly XML: what authors and servers get wrong, put right without guessing.
+
+Each fault is one that a reader of the raw text would correct the same way. Nothing that was written is dropped, except
+an entry that the document's end cuts off; that is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from html.entities import html5
+from typing import NamedTuple
+
+from headwater.sources.feeds.encoding import repaired_utf8
+from headwater.sources.feeds.names import USUAL_ADDRESS
+
+_START = re.compile(rb"<(?:rss|feed|(?:\w+:)?RDF)[\s>]", re.IGNORECASE)
+_ROOT_NAME = re.compile(rb"<([A-Za-z][\w.:-]*)")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_NONCHARACTER = re.compile(rb"\xef\xbf[\xbe\xbf]|\xed[\xa0-\xbf][\x80-\xbf]")
+_AMPERSAND = re.compile(
+    rb"<!\[CDATA\[(?>.*?(?:\]\]>|\Z))|&(?:#(?P<decimal>[0-9]{1,10});|#[xX](?P<hex>[0-9A-Fa-f]{1,8});|(?P<name>[A-Za-z][A-Za-z0-9]{1,31});)?",
+    re.DOTALL,
+)
+_BARE_BRACKET = re.compile(
+    rb"<!\[CDATA\[(?>.*?(?:\]\]>|\Z))|<!--(?>.*?(?:-->|\Z))|<(?![A-Za-z_/!?])|<(?=[A-Za-z]+[^A-Za-z0-9\s/>:_.-])",
+    re.DOTALL,
+)
+_TAG = re.compile(rb"<!\[CDATA\[(?>.*?(?:\]\]>|\Z))|<[A-Za-z][^<>]*+>", re.DOTALL)
+_ATTRIBUTE = re.compile(rb"(\s[A-Za-z_][\w:.-]*\s*=\s*)(?:(\"[^\"]*\"|'[^']*')|([^\s\"'<>]+?)(?=\s|/?>))")
+_TEXT_ELEMENTS = {
+    name: re.compile(rb"<(%s)(\s[^<>]*+)?(?<!/)>(?>(.*?)</%s\s*+>)" % (name, name), re.DOTALL)
+    for name in (b"title", b"description", b"summary", b"content", b"content:encoded", b"subtitle", b"tagline")
+}
+_PREFIX = re.compile(rb"[<\s]/?([A-Za-z][\w.-]*):[A-Za-z]")
+_XMLNS = re.compile(rb"xmlns:([A-Za-z][\w.-]*)\s*=")
+_ENTRY_END = re.compile(rb"</((?:\w+:)?(?:item|entry))\s*>", re.IGNORECASE)
+_XML_NAMES = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})
+
+
+def holds_feed(body: bytes) -> bool:
+    """Whether a feed's root element stands somewhere in the document."""
+    return _START.search(body) is not None
+
+
+class Repaired(NamedTuple):
+    body: bytes
+    cut_off: bool = False
+
+
+def repaired(body: bytes) -> Repaired:
+    """The document as its author meant it, as far as bytes can tell. `cut_off` says that its end is missing."""
+    body = trimmed(repaired_utf8(body))
+    body = _CONTROL.sub(b"", body)
+    body = _NONCHARACTER.sub(b"", body)
+    body = _AMPERSAND.sub(_ampersand, body)
+    body = _BARE_BRACKET.sub(lambda found: found[0] if len(found[0]) > 1 else b"&lt;", body)
+    body = _TAG.sub(_quoted, body)
+    return _ended(_declared(body))
+
+
+def with_text_escaped(body: bytes) -> bytes:
+    """The document with the HTML that authors wrote into its text elements as text, where it cannot break the feed."""
+    for name, element in _TEXT_ELEMENTS.items():
+        # A start behind the last end would look for one through the whole rest, and so would the next.
+        end = body.rfind(b"</" + name) + len(name) + 30
+        body = element.sub(_escaped, body[:end]) + body[end:]
+    return body
+
+
+def trimmed(body: bytes) -> bytes:
+    """From the root element to its end: what stands around it is not the feed's."""
+    start = _START.search(body)
+    if not start:
+        return body.strip()
+    body = body[start.start() :]
+    name = _ROOT_NAME.match(body)
+    if name:
+        end = body.rfind(b"</" + name[1])
+        close = body.find(b">", end) if end >= 0 else -1
+        if close >= 0:
+            return body[: close + 1]
+    return body
+
+
+def _ampersand(found: re.Match[bytes]) -> bytes:
+    whole = found[0]
+    if whole.startswith(b"<"):
+        return whole
+    if found["name"]:
+        if found["name"] in _XML_NAMES:
+            return whole
+        text = html5.get(found["name"].decode("ascii") + ";")
+        return text.encode("utf-8") if text and text not in "<>&" else b"&amp;" + whole[1:]
+    if whole == b"&":
+        return b"&amp;"
+    return _character(int(found["decimal"]) if found["decimal"] else int(found["hex"], 16), whole)
+
+
+def _character(code: int, whole: bytes) -> bytes:
+    if 0x80 <= code <= 0x9F:
+        # Windows-1252 positions, as every browser reads them.
+        return bytes([code]).decode("cp1252", "ignore").encode("utf-8")
+    if code in {9, 10, 13} or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or 0x10000 <= code <= 0x10FFFF:
+        return whole
+    return b""
+
+
+def _quoted(tag: re.Match[bytes]) -> bytes:
+    if b"=" not in tag[0] or tag[0].startswith(b"<!"):
+        return tag[0]
+    return _ATTRIBUTE.sub(lambda found: found[0] if found[2] else b'%s"%s"' % (found[1], found[3]), tag[0])
+
+
+def _escaped(element: re.Match[bytes]) -> bytes:
+    name, attributes, inside = element.groups()
+    if b"<" not in inside or b"<![CDATA[" in inside:
+        return element[0]
+    return b"<%s%s>%s</%s>" % (name, attributes or b"", inside.replace(b"<", b"&lt;"), name)
+
+
+def _declared(body: bytes) -> bytes:
+    """Declare the usual namespaces whose prefixes are used but not declared."""
+    declared = set(_XMLNS.findall(body))
+    missing = {prefix for prefix in _PREFIX.findall(body) if prefix not in declared} - {b"xml", b"xmlns"}
+    root = _ROOT_NAME.match(body)
+    if not missing or not root:
+        return body
+    added = b"".join(
+        b' xmlns:%s="%s"'
+        % (prefix, USUAL_ADDRESS.get(prefix.decode().lower(), f"urn:undeclared:{prefix.decode()}").encode())
+        for prefix in sorted(missing)[:100]
+    )
+    return body[: root.end()] + added + body[root.end() :]
+
+
+def _ended(body: bytes) -> Repaired:
+    """Close a document that breaks off: after its last whole entry, if it has one."""
+    root = _ROOT_NAME.match(body)
+    if not root:
+        return Repaired(body)
+    end = body.rfind(b"</" + root[1])
+    if end >= 0:
+        whole = b"<channel" not in body or b"</channel" in body
+        return Repaired(body if whole else body[:end] + b"</channel>" + body[end:])
+    ends = list(_ENTRY_END.finditer(body))
+    if not ends:
+        return Repaired(body)
+    kept = body[: ends[-1].end()]
+    inside_channel = kept.rfind(b"<channel") > kept.rfind(b"</channel")
+    closing = (b"</channel>" if inside_channel else b"") + b"</" + root[1] + b">"
+    return Repaired(kept + closing, cut_off=True)

@@ -1,0 +1,492 @@
+"""RSS 0.90-2.0, RDF and Atom 0.3/1.0: an XML tree to drafts.
+
+One table serves all of them, because real feeds mix their elements: what an element means depends on its name
+and its attributes, not on the root it stands under.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+
+from lxml import etree
+
+from headwater.errors import NotAFeed
+from headwater.sources.feeds.draft import MAX_POSTS, Draft, FeedDraft, Link, Words
+from headwater.sources.feeds.markup import XML_BASE, XML_LANG, inner_html, joined
+from headwater.sources.feeds.names import Names
+from headwater.sources.feeds.places import place_of
+
+_ENTRY = frozenset({"item", "entry"})
+_FEED = frozenset({"rss", "rdf:rdf", "rdf", "feed", "channel", "item", "entry"})
+_VERSIONS = {"0.9": "rss090", "0.90": "rss090", "0.91": "rss091u", "0.92": "rss092", "0.93": "rss093", "0.94": "rss094"}
+
+
+class _Document:
+    """What the fields of one document have in common."""
+
+    __slots__ = ("is_atom", "names", "scoped")
+
+    def __init__(self, names: Names, is_atom: bool, scoped: bool) -> None:
+        self.names = names
+        self.is_atom = is_atom
+        # Whether xml:base or xml:lang occur at all: asking every element for them costs more than reading it.
+        self.scoped = scoped
+
+
+def read_tree(root: etree._Element, *, scoped: bool) -> FeedDraft:
+    """All that a document's tree says. `scoped` is whether xml:base or xml:lang occur in it."""
+    names = Names(str(root.tag))
+    kind = names[root.tag]
+    if kind not in _FEED:
+        raise NotAFeed(f"The document is XML, but its root element is <{etree.QName(root).localname}>.")
+    format = _format_of(root, kind)
+    document = _Document(names, format.startswith("atom"), scoped)
+    about = Draft(*_scope(root, None, None)) if scoped else Draft()
+    entries: list[etree._Element] = []
+    if kind in _ENTRY:
+        entries.append(root)
+        channels = 0
+    else:
+        channels = _collect(root, document, about, entries)
+    if kind.startswith("rdf") and not channels and not entries and not _speaks_rss(root):
+        raise NotAFeed("The document is RDF, but not about a feed.")
+    drafts = [_entry(element, document, about) for element in entries[:MAX_POSTS]]
+    return FeedDraft(format, about, drafts, truncated=len(entries) > MAX_POSTS)
+
+
+def _collect(root: etree._Element, document: _Document, about: Draft, entries: list[etree._Element]) -> int:
+    """Fill the feed's own draft and gather the entries, wherever among root and channels they stand."""
+    channels = 0
+    for child in root:
+        name = document.names[child.tag]
+        if name in _ENTRY:
+            entries.append(child)
+        elif name == "channel":
+            channels += 1
+            if document.scoped:
+                about.base, about.lang = _scope(child, about.base, about.lang)
+            _collect(child, document, about, entries)
+        else:
+            read = _FIELDS.get(name)
+            if read:
+                read(about, child, document)
+    return channels
+
+
+def _entry(element: etree._Element, document: _Document, about: Draft) -> Draft:
+    base, lang = about.base, None
+    if document.scoped:
+        base, lang = _scope(element, base, lang)
+    draft = Draft(base, lang)
+    names = document.names
+    for child in element:
+        read = _FIELDS.get(names[child.tag])
+        if read:
+            read(draft, child, document)
+    if not draft.id:
+        draft.id = element.get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about") or ""
+    return draft
+
+
+def _scope(element: etree._Element, base: str | None, lang: str | None) -> tuple[str | None, str | None]:
+    own_base = element.get(XML_BASE)
+    own_lang = element.get(XML_LANG)
+    return (joined(base, own_base) if own_base else base), (lang if own_lang is None else own_lang)
+
+
+def _speaks_rss(root: etree._Element) -> bool:
+    return any("/rss/" in str(address) or "/rdf/simple/" in str(address) for address in root.nsmap.values())
+
+
+def _format_of(root: etree._Element, kind: str) -> str:
+    if kind in {"feed", "entry"}:
+        old = root.get("version") == "0.3" or "purl.org/atom" in root.tag
+        return "atom03" if old else "atom10"
+    if kind in {"rdf:rdf", "rdf"}:
+        simple = any("rdf/simple/0.9" in str(address) for address in root.nsmap.values())
+        return "rss090" if simple else "rss10"
+    version = (root.get("version") or "").strip()
+    return _VERSIONS.get(version, "rss20" if version.startswith("2") else "rss")
+
+
+def _text(element: etree._Element) -> str:
+    """The text of an element that should have nothing but text."""
+    if not len(element):
+        return (element.text or "").strip()
+    return "".join(str(text) for text in element.itertext()).strip()
+
+
+def _words(element: etree._Element, document: _Document, draft: Draft) -> Words:
+    """The text of an element that may be written in several ways, each of which says or hides that it is HTML."""
+    own = lang = None
+    if document.scoped:
+        own, lang = element.get(XML_BASE), element.get(XML_LANG)
+    base = joined(draft.base, own) if own else None
+    kind = element.get("type")
+    if len(element):
+        return Words(_inline(element, kind or "", base or draft.base), "html", base, lang)
+    text, mode = element.text or "", element.get("mode")
+    if kind is None and mode is None:
+        return Words(text, "text" if document.is_atom and "}" in element.tag else "guess", base, lang)
+    kind = (kind or "").strip().lower()
+    if mode == "base64" or _is_base64(kind):
+        return Words(_decoded(text), "guess", base, lang)
+    return Words(text, _form(kind, mode, document.is_atom), base, lang)
+
+
+def _form(kind: str, mode: str | None, is_atom: bool) -> str:
+    if kind in {"html", "text/html", "xhtml", "application/xhtml+xml"}:
+        return "html"
+    if kind in {"text", "plain", "text/plain"}:
+        return "text"
+    if mode == "escaped":
+        return "html" if kind else "guess"
+    return "text" if is_atom else "guess"
+
+
+def _inline(element: etree._Element, kind: str, base: str | None) -> str:
+    """Markup that stands in the feed unescaped, or HTML that is escaped and wrapped in an element all the same."""
+    only = element[0] if len(element) == 1 and isinstance(element[0].tag, str) else None
+    if only is None:
+        return inner_html(element, base).strip()
+    if kind == "html" and not len(only) and "<" in (only.text or ""):
+        return only.text or ""
+    if kind == "xhtml" and only.tag.rpartition("}")[2] == "div":
+        # The <div> that Atom puts around XHTML is not part of it.
+        own = only.get(XML_BASE)
+        return inner_html(only, joined(base, own) if own else base).strip()
+    return inner_html(element, base).strip()
+
+
+def _is_base64(kind: str) -> bool:
+    return "/" in kind and not kind.startswith("text/") and not kind.endswith(("xml", "json", "html"))
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return text
+
+
+def _read_title(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if not draft.title.says_something:
+        draft.title = _words(element, document, draft)
+
+
+def _read_other_title(draft: Draft, element: etree._Element, document: _Document) -> None:
+    draft.other_title = draft.other_title or _text(element)
+
+
+def _read_link(draft: Draft, element: etree._Element, document: _Document) -> None:
+    href = element.get("href")
+    own = element.get(XML_BASE) if document.scoped else None
+    if href is None:
+        href = _text(element) or element.get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}resource") or ""
+        if href:
+            draft.links.append(Link("alternate", joined(joined(draft.base, own), href) or href if own else href))
+        return
+    if own:
+        href = joined(joined(draft.base, own), href) or href
+    rel = (element.get("rel") or "alternate").strip().lower()
+    kind, length = element.get("type"), element.get("length")
+    link = Link(rel.rpartition("/")[2], href, kind, length)
+    if link.rel == "enclosure":
+        draft.enclosures.append(link)
+        return
+    draft.links.append(link)
+    if link.rel == "replies":
+        draft.comments = draft.comments or element.get("{http://purl.org/syndication/thread/1.0}count")
+
+
+def _read_original_link(draft: Draft, element: etree._Element, document: _Document) -> None:
+    draft.links.append(Link("original", _text(element)))
+
+
+def _read_guid(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if draft.id:
+        return
+    draft.id = _text(element)
+    if (element.get("isPermaLink") or element.get("ispermalink") or "true").lower() != "false":
+        draft.links.append(Link("guid", draft.id))
+
+
+def _read_id(draft: Draft, element: etree._Element, document: _Document) -> None:
+    draft.id = draft.id or _text(element)
+
+
+def _read_content(draft: Draft, element: etree._Element, document: _Document) -> None:
+    source = element.get("src")
+    if source and not element.text and not len(element):
+        draft.links.append(Link("content", source))
+        return
+    words = _words(element, document, draft)
+    if words.says_something and (not draft.content.says_something or "html" in (element.get("type") or "").lower()):
+        draft.content = words
+
+
+def _read_encoded(draft: Draft, element: etree._Element, document: _Document) -> None:
+    words = _words(element, document, draft)
+    if words.says_something:
+        draft.content = words._replace(form="html") if words.form == "guess" and "<" in words.value else words
+
+
+def _read_xhtml(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if not draft.content.says_something:
+        own, lang = (element.get(XML_BASE), element.get(XML_LANG)) if document.scoped else (None, None)
+        base = joined(draft.base, own) if own else None
+        draft.content = Words(inner_html(element, base or draft.base).strip(), "html", base, lang)
+
+
+def _read_summary(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if not draft.summary.says_something:
+        draft.summary = _words(element, document, draft)
+
+
+def _read_other_summary(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if not draft.other_summary.says_something:
+        draft.other_summary = _words(element, document, draft)
+
+
+def _read_description(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if not draft.description.says_something:
+        draft.description = _words(element, document, draft)
+
+
+def _read_author(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if not len(element):
+        _add_author(draft, 1, element.text)
+        return
+    names = document.names
+    found = {names[child.tag].rpartition(":")[2]: _text(child) for child in element if isinstance(child.tag, str)}
+    _add_author(draft, 1, found.get("name") or found.get("email"))
+
+
+def _add_author(draft: Draft, rank: int, text: str | None) -> None:
+    if text and text.strip():
+        draft.authors.append((rank, text))
+
+
+def _author(rank: int) -> Callable[[Draft, etree._Element, _Document], None]:
+    def read(draft: Draft, element: etree._Element, document: _Document) -> None:
+        _add_author(draft, rank, _text(element))
+
+    return read
+
+
+def _date(rank: int) -> Callable[[Draft, etree._Element, _Document], None]:
+    def read(draft: Draft, element: etree._Element, document: _Document) -> None:
+        if element.text:
+            draft.dates.append((rank, element.text))
+
+    return read
+
+
+def _read_dc_date(draft: Draft, element: etree._Element, document: _Document) -> None:
+    # Dublin Core does not say which of its days a document means.
+    if element.text:
+        draft.dates.append((1, element.text))
+        draft.updates.append((2, element.text))
+
+
+def _update(rank: int) -> Callable[[Draft, etree._Element, _Document], None]:
+    def read(draft: Draft, element: etree._Element, document: _Document) -> None:
+        if element.text:
+            draft.updates.append((rank, element.text))
+
+    return read
+
+
+def _read_language(draft: Draft, element: etree._Element, document: _Document) -> None:
+    draft.lang = _text(element) or draft.lang
+
+
+def _read_category(draft: Draft, element: etree._Element, document: _Document) -> None:
+    text = element.get("label") or element.get("term") or _text(element) or element.get("text")
+    if text:
+        draft.categories.append(text)
+
+
+def _read_itunes_category(draft: Draft, element: etree._Element, document: _Document) -> None:
+    for each in element.iter(element.tag):
+        text = each.get("text")
+        if text:
+            draft.categories.append(text)
+
+
+def _read_keywords(draft: Draft, element: etree._Element, document: _Document) -> None:
+    draft.categories.extend(word for word in _text(element).split(",") if word.strip())
+
+
+def _read_enclosure(draft: Draft, element: etree._Element, document: _Document) -> None:
+    href = element.get("url") or element.get("href")
+    if href:
+        draft.enclosures.append(Link("enclosure", href, element.get("type"), element.get("length")))
+
+
+def _read_media(draft: Draft, element: etree._Element, document: _Document) -> None:
+    href = element.get("url")
+    if href:
+        kind = element.get("type") or _MEDIUM.get(element.get("medium") or "")
+        draft.enclosures.append(Link("media", href, kind, element.get("fileSize")))
+    if len(element):
+        _read_group(draft, element, document)
+
+
+_MEDIUM = {"image": "image/*", "video": "video/*", "audio": "audio/*"}
+
+
+def _read_group(draft: Draft, element: etree._Element, document: _Document) -> None:
+    for child in element:
+        name = document.names[child.tag]
+        if name.startswith("media:"):
+            read = _FIELDS.get(name)
+            if read:
+                read(draft, child, document)
+
+
+def _read_media_description(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if not draft.media_description.says_something:
+        form = "html" if element.get("type") == "html" else "text"
+        draft.media_description = Words(_text(element), form)
+
+
+def _read_thumbnail(draft: Draft, element: etree._Element, document: _Document) -> None:
+    href = element.get("url") or element.get("href") or _text(element)
+    if href:
+        draft.extra.setdefault("image", href)
+
+
+def _read_itunes_link(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if element.get("rel") == "image":
+        _read_thumbnail(draft, element, document)
+
+
+def _read_comments_count(draft: Draft, element: etree._Element, document: _Document) -> None:
+    draft.comments = draft.comments or _text(element)
+
+
+def _read_reply(draft: Draft, element: etree._Element, document: _Document) -> None:
+    other = element.get("ref") or element.get("href")
+    if other:
+        draft.reference = ("reply", other)
+
+
+def _read_source(draft: Draft, element: etree._Element, document: _Document) -> None:
+    if not len(element):
+        draft.extra["source"] = {"title": _text(element), "url": element.get("url") or ""}
+        return
+    origin = Draft(draft.base)
+    for child in element:
+        name = document.names[child.tag]
+        if name in {"title", "link", "author"}:
+            _FIELDS[name](origin, child, document)
+    link = next((link.href for link in origin.links if link.rel == "alternate"), "")
+    draft.extra["source"] = {"title": origin.title.value, "url": link}
+    draft.authors.extend((rank + 5, name) for rank, name in origin.authors)
+
+
+def _read_place(draft: Draft, element: etree._Element, document: _Document) -> None:
+    place = place_of(element, document.names)
+    if place:
+        draft.extra.setdefault("place", place)
+
+
+def _read_position(draft: Draft, element: etree._Element, document: _Document) -> None:
+    for child in element:
+        name = document.names[child.tag]
+        if name in {"geo:lat", "geo:long"}:
+            _FIELDS[name](draft, child, document)
+
+
+def _fact(name: str) -> Callable[[Draft, etree._Element, _Document], None]:
+    def read(draft: Draft, element: etree._Element, document: _Document) -> None:
+        text = _text(element)
+        if text:
+            draft.extra.setdefault(name, text)
+
+    return read
+
+
+_FIELDS: dict[str, Callable[[Draft, etree._Element, _Document], None]] = {
+    "title": _read_title,
+    "dc:title": _read_other_title,
+    "media:title": _read_other_title,
+    "itunes:title": _read_other_title,
+    "link": _read_link,
+    "feedburner:origlink": _read_original_link,
+    "guid": _read_guid,
+    "id": _read_id,
+    "content": _read_content,
+    "content:encoded": _read_encoded,
+    "xhtml:body": _read_xhtml,
+    "xhtml:div": _read_xhtml,
+    "body": _read_xhtml,
+    "fullitem": _read_encoded,
+    "description": _read_description,
+    "summary": _read_summary,
+    "dc:description": _read_other_summary,
+    "itunes:summary": _read_other_summary,
+    "tagline": _read_description,
+    "subtitle": _read_description,
+    "abstract": _read_other_summary,
+    "media:description": _read_media_description,
+    "media:group": _read_group,
+    "media:content": _read_media,
+    "media:thumbnail": _read_thumbnail,
+    "itunes:image": _read_thumbnail,
+    "itunes:link": _read_itunes_link,
+    "author": _read_author,
+    "dc:creator": _author(0),
+    "dc:author": _author(0),
+    "itunes:author": _author(2),
+    "managingeditor": _author(3),
+    "pubdate": _date(0),
+    "published": _date(0),
+    "issued": _date(0),
+    "dc:date": _read_dc_date,
+    "dcterms:issued": _date(2),
+    "dcterms:created": _date(3),
+    "created": _date(3),
+    "date": _date(4),
+    "updated": _update(0),
+    "modified": _update(0),
+    "dcterms:modified": _update(1),
+    "lastbuilddate": _update(3),
+    "language": _read_language,
+    "dc:language": _read_language,
+    "category": _read_category,
+    "dc:subject": _read_category,
+    "media:category": _read_category,
+    "itunes:category": _read_itunes_category,
+    "media:keywords": _read_keywords,
+    "itunes:keywords": _read_keywords,
+    "enclosure": _read_enclosure,
+    "slash:comments": _read_comments_count,
+    "thr:total": _read_comments_count,
+    "thr:in-reply-to": _read_reply,
+    "comments": _fact("comments_url"),
+    "wfw:commentrss": _fact("comments_feed"),
+    "source": _read_source,
+    "rights": _fact("rights"),
+    "copyright": _fact("rights"),
+    "dc:rights": _fact("rights"),
+    "itunes:duration": _fact("duration"),
+    "itunes:episode": _fact("episode"),
+    "itunes:season": _fact("season"),
+    "itunes:explicit": _fact("explicit"),
+    "georss:point": _read_place,
+    "georss:line": _read_place,
+    "georss:polygon": _read_place,
+    "georss:box": _read_place,
+    "georss:where": _read_place,
+    "gml:point": _read_place,
+    "geo:point": _read_position,
+    "geo:lat": _fact("latitude"),
+    "geo:long": _fact("longitude"),
+    "ttl": _fact("ttl"),
+    "sy:updateperiod": _fact("update_period"),
+    "sy:updatefrequency": _fact("update_frequency"),
+}
