@@ -1,0 +1,17 @@
+"""Keeps the search index: posts are findable a moment after they are stored, and the crawl does not wait for it."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from headwater.events.catalogue import POST_CHANGED, POST_STORED
+from headwater.events.log import Consumer
+from headwater.store import search
+from headwater.store.outbox import LoggedEvent
+
+
+def index_posts(conn: Connection, events: list[LoggedEvent]) -> None:
+    search.index(conn, sorted({event.payload["post_id"] for event in events}))
+
+
+CONSUMER = Consumer("search", frozenset({POST_STORED.name, POST_CHANGED.name}), index_posts, batch=4000)

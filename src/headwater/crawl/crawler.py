@@ -1,0 +1,108 @@
+"""Visits under way: starts them, and writes the finished ones down in batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+import structlog
+
+from headwater.crawl.record import record
+from headwater.crawl.run import Tools, failed, visit
+from headwater.errors import SourceFailure, StoreUnavailable
+from headwater.model import DueSource, SavedVisit, Visit
+from headwater.store import leases
+from headwater.store.db import Database
+
+MOST_VISITS = 100  # in one transaction
+MOST_POSTS = 3000
+RETRY_SECONDS = 1.0
+log = structlog.get_logger()
+
+
+class Crawler:
+    """`start` visits; finished ones reach the store and then `on_saved`. Does not decide what is due."""
+
+    def __init__(self, db: Database, tools: Tools, on_saved: Callable[[SavedVisit], None]) -> None:
+        self._db = db
+        self._tools = tools
+        self._on_saved = on_saved
+        self._visiting: dict[asyncio.Task[None], DueSource] = {}
+        self._finished: asyncio.Queue[Visit] = asyncio.Queue()
+        self._recorder = asyncio.create_task(self._record_finished())
+        self.changed = asyncio.Event()  # a visit ended: there is room for another
+
+    @property
+    def in_hand(self) -> int:
+        """Visits that are not in the store yet."""
+        return len(self._visiting) + self._finished.qsize()
+
+    def start(self, granted: Iterable[DueSource]) -> None:
+        for due in granted:
+            task = asyncio.create_task(self._visit(due))
+            self._visiting[task] = due
+            task.add_done_callback(self._forget)
+
+    async def settle(self) -> None:
+        """Wait until every visit in hand is written down."""
+        while self._visiting:
+            await asyncio.wait(list(self._visiting))
+        await self._finished.join()
+
+    async def stop(self, within: timedelta) -> None:
+        """Let visits finish for a while, give the others back, write down what there is."""
+        if self._visiting:
+            await asyncio.wait(list(self._visiting), timeout=within.total_seconds())
+        unfinished = dict(self._visiting)
+        for task in unfinished:
+            task.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+        await self._finished.join()
+        self._recorder.cancel()
+        if unfinished:
+            held = [(due.source.id, due.lease) for due in unfinished.values()]
+            await self._db.write(leases.give_back, held, self._tools.now())
+
+    async def _visit(self, due: DueSource) -> None:
+        now = self._tools.now()
+        if now + timedelta(seconds=self._tools.visit_seconds) > due.lease_until:
+            return  # it waited too long here; the lease runs out and the source is due again
+        try:
+            finished = await visit(due, self._tools)
+        except Exception as error:  # the last resort: a bug costs one visit, never the loop (H98)
+            log.exception("visit.crashed", source=due.source.address)
+            reason = SourceFailure(
+                f"Headwater could not handle this source ({type(error).__name__}). This is our fault."
+            )
+            finished = failed(due, reason, now, 0.0, self._tools)
+        self._finished.put_nowait(finished)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._visiting.pop(task, None)
+        self.changed.set()
+
+    async def _record_finished(self) -> None:
+        while True:
+            batch = await self._next_batch()
+            try:
+                for saved in await self._db.write(record, batch, self._tools.now()):
+                    self._on_saved(saved)
+            except StoreUnavailable as error:
+                # The visits are still in hand; the leases decide how long trying makes sense.
+                log.warning("store.unavailable", error=error.detail, visits=len(batch))
+                await asyncio.sleep(RETRY_SECONDS)
+                for unsaved in batch:
+                    self._finished.put_nowait(unsaved)
+            finally:
+                for _ in batch:
+                    self._finished.task_done()
+                self.changed.set()
+
+    async def _next_batch(self) -> list[Visit]:
+        batch = [await self._finished.get()]
+        posts = len(batch[0].posts)
+        while len(batch) < MOST_VISITS and posts < MOST_POSTS and not self._finished.empty():
+            batch.append(self._finished.get_nowait())
+            posts += len(batch[-1].posts)
+        return batch

@@ -1,0 +1,82 @@
+"""Following and unfollowing sources: what a person asks for, written together with its events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater import urls
+from headwater.crawl.opml import Outline
+from headwater.errors import BadAddress, NotFound
+from headwater.events import catalogue
+from headwater.model import Reader
+from headwater.store import outbox, sources
+from headwater.store.sources import Added
+
+_BARE_HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d+)?([/?#].*)?")
+
+
+class Imported(NamedTuple):
+    added: int
+    already: int
+    refused: dict[str, str]
+
+
+def with_scheme(address: str) -> str:
+    """What a person types, `example.org/blog`, as an address; anything else is left as it is."""
+    address = address.strip()
+    return f"https://{address}" if _BARE_HOST.fullmatch(address) else address
+
+
+def follow(
+    conn: Connection,
+    reader: Reader,
+    address: str,
+    now: datetime,
+    *,
+    folder: str | None = None,
+    title: str | None = None,
+) -> Added:
+    """Follow the feed or site at this address. Returns at once; the first visit finds the feed and its posts."""
+    address = urls.canonical(with_scheme(address))
+    host = urls.host_of(urls.split(address))
+    added = sources.add(
+        conn, reader, kind="rss", address=address, host=host, now=now, folder=folder, custom_title=title
+    )
+    facts: dict[str, Any] = {"source_id": added.source_id, "address": address}
+    events = []
+    if added.new_source:
+        events.append(catalogue.SOURCE_ADDED(key=added.source_id, once=str(added.source_id), **facts))
+    if added.new_subscription:
+        once = f"{reader.user_id}:{added.source_id}:{now.isoformat()}"
+        events.append(catalogue.SUBSCRIBED(key=reader.user_id, once=once, reader=reader, **facts))
+    outbox.append(conn, events, now)
+    return added
+
+
+def follow_all(conn: Connection, reader: Reader, outlines: Iterable[Outline], now: datetime) -> Imported:
+    """Follow everything in a list; an address that cannot be used is reported and does not stop the others."""
+    added = already = 0
+    refused = {}
+    for outline in outlines:
+        try:
+            done = follow(conn, reader, outline.address, now, folder=outline.folder, title=outline.title)
+        except BadAddress as error:
+            refused[outline.address] = error.detail
+            continue
+        added += done.new_subscription
+        already += not done.new_subscription
+    return Imported(added, already, refused)
+
+
+def unfollow(conn: Connection, reader: Reader, source_id: int, now: datetime) -> None:
+    if not sources.remove(conn, reader, source_id):
+        raise NotFound(f"You do not follow a source {source_id}.")
+    once = f"{reader.user_id}:{source_id}:{now.isoformat()}"
+    outbox.append(
+        conn, [catalogue.UNSUBSCRIBED(key=reader.user_id, once=once, reader=reader, source_id=source_id)], now
+    )

@@ -1,0 +1,74 @@
+"""The reading process: untrusted bytes in, our model out. Run as `python -m headwater.crawl.reader`.
+
+It knows no settings, no database and no network. Each document has a CPU limit that the kernel enforces and the process
+has a memory limit; whoever exceeds one is ended, and `readers` starts another. Messages are msgpack with a length in
+front, decoded into known types on both sides: a reader that a hostile document took over can send nothing but data.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from typing import BinaryIO, NamedTuple
+
+import msgspec
+
+from headwater import errors
+from headwater.fetch.body import unpacked
+from headwater.model import Page, Response, Source, SourceState
+from headwater.sources import KINDS, discovery
+
+LENGTH_BYTES = 4
+
+
+class Task(NamedTuple):
+    """What to do with an answer: `read` it as its source's kind does, or find the feeds a page `links` to."""
+
+    what: str
+    source: Source
+    state: SourceState
+    response: Response
+    max_bytes: int
+
+
+class Reading(NamedTuple):
+    """The answer: a page, links, or the code and words of what went wrong."""
+
+    page: Page | None = None
+    links: list[str] = []
+    error_code: str | None = None
+    error: str = ""
+
+
+def perform(task: Task) -> Reading:
+    try:
+        response = task.response._replace(body=unpacked(task.response, task.max_bytes))
+        if task.what == "links":
+            found = discovery.links_in_page(response.body, response.url)
+            return Reading(links=[candidate.url for candidate in found])
+        return Reading(page=KINDS[task.source.kind].read(task.source, task.state, response))
+    except errors.SourceFailure as error:
+        return Reading(error_code=error.code, error=error.detail)
+    except MemoryError:
+        return Reading(error_code=errors.ReaderStopped.code, error="The document needs more memory than is allowed.")
+
+
+def serve(requests: BinaryIO, answers: BinaryIO, cpu_seconds: float, memory_mb: int) -> None:
+    decode = msgspec.msgpack.Decoder(Task).decode
+    encode = msgspec.msgpack.Encoder().encode
+    resource.setrlimit(resource.RLIMIT_AS, (memory_mb * 1024 * 1024,) * 2)
+    while head := requests.read(LENGTH_BYTES):
+        task = decode(requests.read(int.from_bytes(head, "big")))
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)  # nobody handles SIGPROF: the kernel ends the process
+        answer = encode(perform(task))
+        answers.write(len(answer).to_bytes(LENGTH_BYTES, "big") + answer)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer, float(sys.argv[1]), int(sys.argv[2]))
+    except BrokenPipeError:
+        os._exit(0)  # the parent is gone; there is nobody left to tell

@@ -1,0 +1,103 @@
+"""The pool of reading processes, as the rest of the program sees it: `await readers.read(...)`.
+
+A process that dies, hangs or exceeds its limits costs the one document it was reading; the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+
+import msgspec
+
+from headwater import errors
+from headwater.crawl.reader import LENGTH_BYTES, Reading, Task
+from headwater.model import Page, Response, Source, SourceState
+
+MAX_ANSWER = 256 * 1024 * 1024
+_PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
+_BY_CODE = {kind.code: kind for kind in errors.all_errors()}
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Reading).decode
+
+
+class Readers:
+    def __init__(self, processes: int, *, cpu_seconds: float, memory_mb: int, max_bytes: int) -> None:
+        self._cpu_seconds = cpu_seconds
+        self._memory_mb = memory_mb
+        self._max_bytes = max_bytes
+        self._idle: asyncio.LifoQueue[Process | None] = asyncio.LifoQueue()
+        self._running: set[Process] = set()
+        for _ in range(processes):
+            self._idle.put_nowait(None)  # a place for a process; started when it is first needed
+
+    async def read(self, source: Source, state: SourceState, response: Response) -> Page:
+        reading = await self._perform(Task("read", source, state, response, self._max_bytes))
+        assert reading.page is not None
+        return reading.page
+
+    async def links(self, source: Source, response: Response) -> list[str]:
+        """Addresses of feeds that a page names, best first."""
+        return (await self._perform(Task("links", source, SourceState(), response, self._max_bytes))).links
+
+    async def close(self) -> None:
+        for process in list(self._running):
+            await self._end(process)
+
+    async def _perform(self, task: Task) -> Reading:
+        process = await self._idle.get()
+        finished = False
+        try:
+            if process is None or process.returncode is not None:
+                process = await self._start()
+            async with asyncio.timeout(self._cpu_seconds * 3 + 5):
+                reading = await _exchange(process, task)
+            finished = True
+        except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError) as error:
+            raise errors.ReaderStopped(
+                f"Reading took more than {self._cpu_seconds:g} s of CPU time or {self._memory_mb} MB of memory."
+            ) from error
+        finally:
+            if not finished and process is not None:
+                await self._end(process)
+            self._idle.put_nowait(process if finished else None)
+        if reading.error_code:
+            raise _BY_CODE.get(reading.error_code, errors.ReadFailed)(reading.error)
+        return reading
+
+    async def _start(self) -> Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "headwater.crawl.reader",
+            str(self._cpu_seconds),
+            str(self._memory_mb),
+            stdin=PIPE,
+            stdout=PIPE,
+            limit=1024 * 1024,
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            start_new_session=True,  # Ctrl-C in the terminal is for the parent, which ends its readers itself
+        )
+        self._running.add(process)
+        return process
+
+    async def _end(self, process: Process) -> None:
+        self._running.discard(process)
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def _exchange(process: Process, task: Task) -> Reading:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    message = _encode(task)
+    process.stdin.write(len(message).to_bytes(LENGTH_BYTES, "big") + message)
+    await process.stdin.drain()
+    length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
+    if length > MAX_ANSWER:
+        raise ConnectionError("a reading process answered with more than can be true")
+    reading: Reading = _decode(await process.stdout.readexactly(length))
+    return reading

@@ -1,0 +1,77 @@
+"""The end of a visit: posts, state, the visit's row and the events, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from headwater.events import catalogue
+from headwater.model import Event, SavedVisit, StoredPost, Visit
+from headwater.store import outbox, visits
+
+
+def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[SavedVisit]:
+    saved = visits.save(conn, finished, now)
+    outbox.append(conn, [event for one in saved if one.accepted for event in events_of(one)], now)
+    return saved
+
+
+def events_of(saved: SavedVisit) -> list[Event]:
+    """What a visit changed, as events. Pure."""
+    events = []
+    for stored in saved.posts:
+        if stored.change == "new":
+            events.append(_post_event(catalogue.POST_STORED, saved.visit.source_id, stored))
+        elif stored.change == "edited":
+            events.append(_post_event(catalogue.POST_CHANGED, saved.visit.source_id, stored))
+    change = _change_of_health(saved)
+    return [*events, change] if change else events
+
+
+def _post_event(kind: catalogue.Kind, source_id: int, stored: StoredPost) -> Event:
+    return kind(
+        key=source_id,
+        once=f"{stored.id}:{stored.version}",
+        post_id=stored.id,
+        source_id=source_id,
+        source_post_id=stored.post.source_post_id,
+        version=stored.version,
+        title=stored.post.title,
+        url=stored.post.url,
+        created_at=stored.post.created_at,
+    )
+
+
+def _change_of_health(saved: SavedVisit) -> Event | None:
+    before, after = saved.previous_status, saved.visit.status
+    if before == after or saved.visit.outcome == "deferred":
+        return None
+    source_id = saved.visit.source_id
+    once = f"{source_id}:{saved.visit.started_at.isoformat()}"
+    facts: dict[str, Any] = {"source_id": source_id, "address": saved.address}
+    if after == "retired":
+        return catalogue.SOURCE_RETIRED(key=source_id, once=once, **facts)
+    if after != "ok":
+        error = saved.visit.error or "The source has no posts any more."
+        return catalogue.SOURCE_FAILED(key=source_id, once=once, status=after, error=error, **facts)
+    return None if before == "new" else catalogue.SOURCE_RECOVERED(key=source_id, once=once, **facts)
+
+
+def report(saved: SavedVisit) -> dict[str, object]:
+    """A visit as `headwater crawl --json` prints it."""
+    visit = saved.visit
+    error = visit.error if saved.accepted else "Somebody else visited this source in the meantime; nothing was written."
+    return {
+        "source": saved.address,
+        "source_id": visit.source_id,
+        "outcome": visit.outcome if saved.accepted else "failed",
+        "new": saved.count("new"),
+        "updated": saved.count("edited") + saved.count("touched"),
+        "duplicates": saved.count("same"),
+        "watermark_updated": saved.watermark_updated,
+        "seconds": round(visit.seconds, 3),
+        "error": error,
+    }

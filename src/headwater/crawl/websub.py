@@ -1,0 +1,147 @@
+"""WebSub, the subscriber's side: asks hubs to push, knows their signatures, and lets pushes become posts.
+
+    1. a visit reads a feed that offers a hub          `Hearing`, `store.hub_subscriptions.learn`
+    2. the hub is asked, now and before each lease ends  `ask_hubs`
+    3. the hub makes sure that it was us               `api/websub.py`
+    4. the hub pushes; the signature says it is the hub  `is_signed`
+    5. what it pushed is read and stored as after a visit `receive`
+
+Polling goes on, only more rarely: what a push missed, or a crash lost, the next visit finds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+
+import structlog
+from sqlalchemy import Connection
+
+from headwater import urls
+from headwater.crawl.readers import Readers
+from headwater.crawl.record import events_of
+from headwater.errors import BadAddress, BadInput, SourceFailure
+from headwater.model import Post, Request, Response, SavedVisit, SourceState
+from headwater.store import hub_subscriptions, outbox, pushes
+from headwater.store.db import Database
+from headwater.store.hub_subscriptions import Heard, HubSubscription
+
+PATH = "/websub/"
+LEASE = timedelta(days=10)  # what is asked for; the hub decides
+MOST_ASKED = 50  # at once
+_FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
+# From the strongest. Hubs that millions of feeds name sign with SHA-1 alone; as an HMAC it still holds.
+_SIGNATURES = ("sha512", "sha384", "sha256", "sha1")
+_HEADERS = ("x-hub-signature-256", "x-hub-signature")
+
+log = structlog.get_logger(__name__)
+
+
+class Hearing:
+    """Collects what visits tell about pushes, so that it is written in batches. What a crash takes with it is heard
+    again at the feed's next change."""
+
+    def __init__(self) -> None:
+        self._heard: dict[int, Heard] = {}
+
+    def note(self, saved: SavedVisit) -> None:
+        heard = heard_in(saved)
+        if heard is not None:
+            earlier = self._heard.get(heard.source_id, heard)
+            self._heard[heard.source_id] = heard._replace(missed=max(heard.missed, earlier.missed))
+
+    def take(self) -> list[Heard]:
+        heard, self._heard = list(self._heard.values()), {}
+        return heard
+
+
+def heard_in(saved: SavedVisit) -> Heard | None:
+    """What a visit says about pushes; None: nothing. Pure."""
+    source_id, facts, missed = saved.visit.source_id, saved.visit.facts, saved.count("new")
+    if not saved.accepted or facts is None:
+        return None
+    topic = facts.self_url or saved.visit.moved_to or saved.address
+    try:
+        hub = urls.canonical(facts.hub) if facts.hub else None
+        if "@" in urls.split(topic).netloc:
+            hub = None  # the password of a source is no business of its hub
+    except BadAddress:
+        hub = None
+    return Heard(source_id, hub, topic, missed) if hub or missed else None
+
+
+async def ask_hubs(
+    db: Database,
+    fetch: Callable[[Request], Awaitable[Response]],
+    public_url: str,
+    now: Callable[[], datetime],
+    heard: Sequence[Heard] = (),
+) -> int:
+    """Write down what was heard, then ask every hub whose time has come, within one batch; returns how many."""
+    if heard:
+        await db.write(hub_subscriptions.learn, heard, now())
+    due = await db.write(hub_subscriptions.take_due, now(), MOST_ASKED)
+    answers = await asyncio.gather(*(_ask(one, fetch, public_url) for one in due))
+    failures = [(one.callback_id, error) for one, error in zip(due, answers, strict=True) if error]
+    if failures:
+        await db.write(hub_subscriptions.fail, failures)
+    return len(due)
+
+
+async def _ask(one: HubSubscription, fetch: Callable[[Request], Awaitable[Response]], public_url: str) -> str | None:
+    """What went wrong, or None. That a hub accepts the request means nothing yet: it confirms at the callback."""
+    try:
+        answer = await fetch(request_of(one, public_url))
+    except (SourceFailure, BadInput) as error:
+        return error.detail
+    return None if 200 <= answer.status < 300 else f"The hub refused. (HTTP {answer.status})"
+
+
+def request_of(one: HubSubscription, public_url: str) -> Request:
+    """What is sent to the hub: to push this topic, or to push it no more. Pure."""
+    form = {
+        "hub.mode": one.mode,
+        "hub.topic": one.topic,
+        "hub.callback": public_url.rstrip("/") + PATH + one.callback_id,
+    }
+    if one.followed:
+        form |= {"hub.secret": one.secret, "hub.lease_seconds": str(int(LEASE.total_seconds()))}
+    return Request(one.hub, _FORM, "POST", urlencode(form).encode())
+
+
+def is_signed(body: bytes, secret: str, headers: Mapping[str, str]) -> bool:
+    """Whether the first signature that the push carries is the one its body has under our secret. Pure."""
+    signature = next((headers[name] for name in _HEADERS if name in headers), "")
+    method, _, given = signature.strip().partition("=")
+    method = method.lower()
+    if method not in _SIGNATURES or not given.isascii():
+        return False
+    return hmac.compare_digest(hmac.digest(secret.encode(), body, method).hex(), given.lower())
+
+
+async def receive(
+    db: Database, readers: Readers | None, one: HubSubscription, pushed: Response, now: Callable[[], datetime]
+) -> SavedVisit | None:
+    """Let a push become posts. Where it cannot be read, or not by this process, its source is visited instead."""
+    source = one.source
+    if readers is not None:
+        try:
+            page = await readers.read(source, SourceState(), pushed)
+        except SourceFailure as error:
+            log.warning("push.unreadable", source=source.address, code=error.code, error=error.detail)
+        else:
+            return await db.write(record_push, source.id, page.posts, now())
+    await db.write(pushes.bring_forward, source.id, now())
+    return None
+
+
+def record_push(conn: Connection, source_id: int, posts: list[Post], now: datetime) -> SavedVisit | None:
+    """Posts, their events and the trust they earn, in one transaction."""
+    saved = pushes.save(conn, source_id, posts, now)
+    if saved is not None:
+        outbox.append(conn, events_of(saved), now)
+        hub_subscriptions.note_push(conn, source_id, saved.count("new") + saved.count("edited"), now)
+    return saved

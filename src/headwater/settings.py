@@ -1,0 +1,158 @@
+"""Every setting: its name, default and meaning, in one table. Only `wire` reads it; everyone else takes arguments.
+
+A setting `check_interval_seconds` is set by HEADWATER_CHECK_INTERVAL_SECONDS, or read from the file that
+HEADWATER_CHECK_INTERVAL_SECONDS_FILE names (for secrets). Some have a second name that other tools use.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from headwater import __version__
+from headwater.errors import BadSetting
+
+PREFIX = "HEADWATER_"
+NOT_SETTINGS = ("HEADWATER_TEST_", "HEADWATER_BENCH_")
+
+
+def _setting(default: Any, meaning: str, *, also: str | None = None, **limits: Any) -> Any:
+    return Field(default, description=meaning, json_schema_extra={"also": also}, **limits)
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    data_dir: Path = _setting(Path("data"), "Folder for everything Headwater keeps on disk.")
+    database_url: SecretStr | None = _setting(
+        None,
+        "Where the store is: sqlite:///path or postgresql://user@host/name. Default: a file in the data folder.",
+    )
+    host: str = _setting("127.0.0.1", "Address the web server listens on.")
+    port: int = _setting(8080, "Port the web server listens on.", ge=1, le=65535)
+    public_url: str | None = _setting(
+        None, "Address under which others reach this instance, such as https://news.example."
+    )
+    allow_private_networks: str = _setting(
+        "false",
+        "Whether sources on private, loopback and link-local addresses may be fetched: true, false, or networks "
+        "such as 10.1.0.0/16,127.0.0.0/8.",
+    )
+    user_agent: str = _setting(f"Headwater/{__version__}", "How we name ourselves to the servers we visit.")
+    proxy_url: SecretStr | None = _setting(
+        None, "Proxy for all requests to sources, such as http://proxy.example:3128."
+    )
+    check_interval_seconds: int = _setting(
+        1800, "How often a source is visited, unless it says otherwise.", ge=60, le=604800
+    )
+    max_concurrency: int = _setting(64, "Visits under way at once.", also="CRAWLER_MAX_CONCURRENCY", ge=1, le=2000)
+    host_gap_seconds: float = _setting(
+        1.0, "Least time between two requests to one host, over all processes.", ge=0, le=3600
+    )
+    lease_seconds: int = _setting(180, "How long a visit may hold a source; longer than visit_seconds.", ge=10, le=3600)
+    visit_seconds: int = _setting(120, "How long one visit may take in all.", ge=5, le=3000)
+    fetch_seconds: float = _setting(30.0, "How long one answer may take, redirects included.", ge=1, le=600)
+    fetch_max_bytes: int = _setting(10 * 1024 * 1024, "The largest answer that is read, after decompression.", ge=1024)
+    reader_processes: int = _setting(2, "Processes that read what was fetched.", ge=1, le=64)
+    reader_seconds: float = _setting(10.0, "CPU time after which reading one document is stopped.", ge=0.1, le=600)
+    reader_memory_mb: int = _setting(512, "Memory a reading process may use.", ge=128)
+    visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
+    event_history_days: int = _setting(7, "How long events are kept after every consumer has seen them.", ge=1)
+    shutdown_seconds: float = _setting(
+        10.0, "How long visits under way may take to finish when Headwater is stopped.", ge=0
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What is logged.")
+    log_format: Literal["auto", "text", "json"] = _setting(
+        "auto", "How it is logged; auto: text on a terminal, else json."
+    )
+
+    @field_validator("database_url", "proxy_url", "public_url", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)  # the environment is read by `load`, which knows where each value came from
+
+    def store_url(self) -> str:
+        if self.database_url:
+            return self.database_url.get_secret_value()
+        return f"sqlite:///{self.data_dir / 'headwater.db'}"
+
+
+class Loaded(NamedTuple):
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def load(environ: Mapping[str, str] = os.environ, **given: Any) -> Loaded:
+    """Read the settings from the environment; `given` are those of the command line."""
+    _refuse_unknown(environ)
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for name, field in Settings.model_fields.items():
+        origins[name] = "default"
+        for variable in names_of(name, field):
+            if variable in environ:
+                values[name], origins[name] = environ[variable], variable
+            elif f"{variable}_FILE" in environ:
+                values[name], origins[name] = _from_file(f"{variable}_FILE", environ), f"{variable}_FILE"
+            if name in values:
+                break
+    for name, value in given.items():
+        if value is not None:
+            values[name], origins[name] = value, "command line"
+    try:
+        return Loaded(Settings(**values), origins)
+    except ValidationError as error:
+        raise BadSetting(_explain(error, origins)) from None
+
+
+def names_of(name: str, field: FieldInfo) -> list[str]:
+    """The environment variables that set it, the first one being ours."""
+    also = (field.json_schema_extra or {}).get("also") if isinstance(field.json_schema_extra, dict) else None
+    return [PREFIX + name.upper()] + ([str(also)] if also else [])
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    for variable in environ:
+        if not variable.startswith(PREFIX) or variable.startswith(NOT_SETTINGS):
+            continue
+        if variable.removesuffix("_FILE") in known:
+            continue
+        close = difflib.get_close_matches(variable, known, n=1)
+        hint = f" Did you mean {close[0]}?" if close else " `headwater config` lists all settings."
+        raise BadSetting(f"{variable} is not a setting.{hint}")
+
+
+def _from_file(variable: str, environ: Mapping[str, str]) -> str:
+    try:
+        return Path(environ[variable]).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(f"{variable}: the file {environ[variable]} cannot be read ({error}).") from error
+
+
+def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
+    parts = []
+    for problem in error.errors():
+        name = str(problem["loc"][0]) if problem["loc"] else "settings"
+        origin = origins.get(name, "default")
+        variable = origin if origin not in ("default", "command line") else PREFIX + name.upper()
+        parts.append(f"{variable}: {problem['msg']}.")
+    return " ".join(parts)

@@ -1,0 +1,187 @@
+"""The composition root: reads the settings and puts the parts together. Only entry points import it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from headwater.accounts import tokens
+from headwater.consumers import search
+from headwater.crawl import websub
+from headwater.crawl.crawler import Crawler
+from headwater.crawl.readers import Readers
+from headwater.crawl.run import Tools
+from headwater.errors import BadSetting
+from headwater.fetch.client import Client
+from headwater.fetch.guard import AddressGuard, parse_allow
+from headwater.model import Reader, SavedVisit
+from headwater.settings import Loaded, Settings
+from headwater.store import accounts, hub_subscriptions, leases, migrate, outbox, visits
+from headwater.store.db import Database
+from headwater.work.embedded import Pace, Periodic
+
+CLAIM_AHEAD = 4  # visits in hand for each one that may be on the wire, so that no connection waits for the database
+HUB_SECONDS = 10.0  # a hub has to answer within
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Parts:
+    """What the ways in work with. `now` is the clock; `woken` is set when there may be something due.
+
+    While this process crawls, `readers` can read a push as well; `hearing` collects what visits tell about hubs.
+    """
+
+    settings: Settings
+    db: Database
+    now: Callable[[], datetime] = utc_now
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    readers: Readers | None = None
+    hearing: websub.Hearing = field(default_factory=websub.Hearing)
+
+    def wake(self) -> None:
+        """Tell the crawl loop of this process to look now instead of at its next round."""
+        self.woken.set()
+
+    def close(self) -> None:
+        self.db.close()
+
+
+def open_parts(loaded: Loaded) -> Parts:
+    settings = loaded.settings
+    if settings.lease_seconds <= settings.visit_seconds:
+        raise BadSetting(
+            "HEADWATER_LEASE_SECONDS must be more than HEADWATER_VISIT_SECONDS, or two visits could overlap."
+        )
+    parse_allow(settings.allow_private_networks)
+    return Parts(settings, Database(settings.store_url()))
+
+
+def prepare_store(parts: Parts) -> Reader:
+    """Bring the schema up to date and make sure there is an owner."""
+    migrate.upgrade(parts.db)
+    return parts.db.write_now(accounts.make_owner, parts.now())
+
+
+def login_link(parts: Parts, owner: Reader) -> str:
+    """A link that signs the owner in, once."""
+    secret = parts.db.write_now(tokens.issue, owner, "login", "login link", parts.now())
+    return f"{home(parts.settings)}/login?token={secret}"
+
+
+def home(settings: Settings) -> str:
+    """Where a person on this machine, or under the public address, finds the pages."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return (settings.public_url or f"http://{host}:{settings.port}").rstrip("/")
+
+
+def open_client(parts: Parts) -> Client:
+    settings = parts.settings
+    return Client(
+        user_agent=settings.user_agent
+        if not settings.public_url
+        else f"{settings.user_agent} (+{settings.public_url})",
+        guard=AddressGuard(parse_allow(settings.allow_private_networks)),
+        timeout=settings.fetch_seconds,
+        max_bytes=settings.fetch_max_bytes,
+        max_connections=settings.max_concurrency,
+        max_connections_per_host=6 if settings.host_gap_seconds else settings.max_concurrency,
+        proxy=settings.proxy_url.get_secret_value() if settings.proxy_url else None,
+        clock=parts.now,
+    )
+
+
+def open_readers(parts: Parts) -> Readers:
+    settings = parts.settings
+    return Readers(
+        settings.reader_processes,
+        cpu_seconds=settings.reader_seconds,
+        memory_mb=settings.reader_memory_mb,
+        max_bytes=settings.fetch_max_bytes,
+    )
+
+
+@asynccontextmanager
+async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> AsyncIterator[Crawler]:
+    """A crawler with its client and reading processes; on leaving, visits under way finish or are given back."""
+    settings = parts.settings
+    client, readers = open_client(parts), open_readers(parts)
+    tools = Tools(
+        fetch=client.fetch,
+        readers=readers,
+        now=parts.now,
+        chance=random.random,
+        interval=timedelta(seconds=settings.check_interval_seconds),
+        visit_seconds=settings.visit_seconds,
+        gap=settings.host_gap_seconds,
+        held={},
+    )
+    crawler = Crawler(parts.db, tools, _and_heard(parts, on_saved))
+    parts.readers = readers
+    try:
+        yield crawler
+    finally:
+        parts.readers = None
+        await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
+        await client.close()
+        await readers.close()
+        if heard := parts.hearing.take():
+            await parts.db.write(hub_subscriptions.learn, heard, parts.now())
+
+
+def _and_heard(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Callable[[SavedVisit], None]:
+    """Only an instance that hubs can reach listens for them."""
+    if not parts.settings.public_url:
+        return on_saved
+
+    def heard(saved: SavedVisit) -> None:
+        parts.hearing.note(saved)
+        on_saved(saved)
+
+    return heard
+
+
+async def ask_hubs(parts: Parts) -> int:
+    """Ask the hubs whose time has come to push to this instance; returns how many were asked."""
+    if not parts.settings.public_url:
+        return 0
+    client = open_client(parts)
+    try:
+        ask = partial(client.fetch, timeout=HUB_SECONDS)
+        return await websub.ask_hubs(parts.db, ask, parts.settings.public_url, parts.now, parts.hearing.take())
+    finally:
+        await client.close()
+
+
+CONSUMERS = (search.CONSUMER,)
+
+
+def pace(settings: Settings) -> Pace:
+    return Pace(
+        most_in_hand=settings.max_concurrency * CLAIM_AHEAD,
+        lease_for=timedelta(seconds=settings.lease_seconds),
+        gap=timedelta(seconds=settings.host_gap_seconds),
+    )
+
+
+def chores(parts: Parts) -> list[Periodic]:
+    """The periodic work of one process. Each chore does no harm when several processes do it."""
+    settings, db, now = parts.settings, parts.db, parts.now
+    keep = timedelta(days=settings.visit_history_days)
+    replay = timedelta(days=settings.event_history_days)
+    lease_for = timedelta(seconds=settings.lease_seconds)
+    return [
+        Periodic("heal clock", timedelta(minutes=5), lambda: db.write(leases.heal_clock, now(), lease_for)),
+        Periodic("forget old visits", timedelta(hours=1), lambda: db.write(visits.forget_before, now() - keep)),
+        Periodic("forget old events", timedelta(hours=1), lambda: db.write(outbox.forget_before, now() - replay)),
+        Periodic("drop expired tokens", timedelta(hours=1), lambda: db.write(accounts.drop_expired, now())),
+        Periodic("ask hubs", timedelta(minutes=1), lambda: ask_hubs(parts)),
+    ]

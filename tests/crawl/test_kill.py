@@ -1,0 +1,114 @@
+"""kill -9 at random moments of a crawl of 200 feeds, then again: every post once, nothing lost (D6, H79)."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from sqlalchemy import func, select, update
+
+from headwater import wire
+from headwater.crawl.follow import follow
+from headwater.settings import load
+from headwater.store.tables import event_outbox, posts, sources
+from headwater.wire import Parts
+from support.web import Answer, Web, rss
+
+FEEDS = 200
+KILLS = 20
+FEW_AT_ONCE = {"HEADWATER_MAX_CONCURRENCY": "8"}
+CRAWL_UNTIL_KILLED = """
+import asyncio
+from headwater import wire
+from headwater.settings import load
+from headwater.work import embedded
+
+async def crawl(parts):
+    async with wire.crawling(parts, lambda saved: None) as crawler:
+        print("crawling", flush=True)
+        await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, asyncio.Event())
+
+asyncio.run(crawl(wire.open_parts(load())))
+"""
+
+
+def start(environ: dict[str, str]) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CRAWL_UNTIL_KILLED], env={**os.environ, **environ}, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "crawling\n"
+    return process
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def publish(world: Web, posts_each: int) -> None:
+    for number in range(FEEDS):
+        names = [f"{number}-{post}" for post in range(posts_each)]
+        world.pages[f"/{number}"] = Answer(rss(*names, title=f"Feed {number}"), delay=random.uniform(0, 0.01))
+
+
+def let_leases_run_out(parts: Parts) -> None:
+    """What three minutes would do; and every feed is due again."""
+    now = parts.now()
+    everything = update(sources).values(lease_until=now, next_check_at=now)
+    parts.db.write_now(lambda conn: conn.execute(everything))
+
+
+def counts(parts: Parts) -> tuple[int, int, int]:
+    """Posts, different posts, events of posts."""
+
+    def work(conn: object) -> tuple[int, int, int]:
+        one = conn.execute(select(func.count(), func.count(func.distinct(posts.c.source_post_id)))).one()  # type: ignore[attr-defined]
+        events = conn.execute(select(func.count()).where(event_outbox.c.kind == "post.stored")).scalar_one()  # type: ignore[attr-defined]
+        return one[0], one[1], events
+
+    return parts.db.read_now(work)
+
+
+def assert_every_source_is_due_or_leased(parts: Parts) -> None:
+    rows = parts.db.read_now(lambda conn: conn.execute(select(sources)).all())
+    latest = parts.now().timestamp() + 2 * parts.settings.check_interval_seconds
+    assert len(rows) == FEEDS
+    assert all(row.active and row.next_check_at.timestamp() <= latest for row in rows)
+    assert all(row.lease_owner is None or row.next_check_at == row.lease_until for row in rows)
+
+
+@pytest.mark.timeout(300)
+def test_a_crawl_killed_at_random_moments_loses_nothing_and_repeats_nothing(
+    environ: dict[str, str], world: Web
+) -> None:
+    environ |= FEW_AT_ONCE
+    parts = wire.open_parts(load(environ))
+    owner = wire.prepare_store(parts)
+    parts.db.write_now(
+        lambda conn: [follow(conn, owner, world.url(f"/{number}"), parts.now()) for number in range(FEEDS)]
+    )
+    seen = set()
+    for round in range(1, KILLS + 1):
+        publish(world, posts_each=round)
+        process = start(environ)
+        time.sleep(random.uniform(0, 1.0))
+        kill(process)
+        stored, different, events = counts(parts)
+        assert stored == different == events
+        assert_every_source_is_due_or_leased(parts)
+        seen.add(stored)
+        let_leases_run_out(parts)
+    assert len(seen) > 3, "the kills did not fall into the crawl"
+    process = start(environ)
+    deadline = time.monotonic() + 120
+    while counts(parts)[0] < FEEDS * KILLS and time.monotonic() < deadline:
+        time.sleep(0.1)
+    kill(process)
+    assert counts(parts) == (FEEDS * KILLS,) * 3
+    parts.close()

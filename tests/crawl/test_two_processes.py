@@ -1,0 +1,76 @@
+"""Two processes on one database: never the same source at the same time, and no late write after a pause."""
+
+from __future__ import annotations
+
+import signal
+import time
+from functools import partial
+
+import pytest
+from sqlalchemy import func, select, update
+from test_kill import kill, start
+
+from headwater import wire
+from headwater.crawl.follow import follow
+from headwater.settings import load
+from headwater.store.tables import crawls, posts, sources
+from headwater.wire import Parts
+from support.web import Answer, Asked, Web, rss
+
+
+def wait_until(condition: object, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def visits_reach(parts: Parts, count: int) -> bool:
+    made = parts.db.read_now(lambda conn: conn.scalar(select(func.count()).select_from(crawls)))
+    return bool(made and made >= count)
+
+
+@pytest.mark.timeout(180)
+def test_two_processes_never_visit_one_source_at_the_same_time(environ: dict[str, str], world: Web) -> None:  # D5
+    parts = wire.open_parts(load(environ))
+    owner = wire.prepare_store(parts)
+    for number in range(60):
+        world.pages[f"/{number}"] = Answer(rss(f"{number}"), delay=0.05)
+        parts.db.write_now(follow, owner, world.url(f"/{number}"), parts.now())
+    both = [start(environ), start(environ)]
+    for rounds in (1, 2, 3):
+        wait_until(partial(visits_reach, parts, 60 * rounds))
+        parts.db.write_now(lambda conn: conn.execute(update(sources).values(next_check_at=parts.now())))
+    for process in both:
+        kill(process)
+    assert world.overlaps == []
+    assert parts.db.read_now(lambda conn: conn.scalar(select(func.count()).select_from(posts))) == 60
+    parts.close()
+
+
+@pytest.mark.timeout(180)
+def test_a_process_paused_past_its_lease_cannot_write_its_late_result(environ: dict[str, str], world: Web) -> None:
+    environ |= {"HEADWATER_LEASE_SECONDS": "10", "HEADWATER_VISIT_SECONDS": "9"}  # H85
+    parts = wire.open_parts(load(environ))
+    owner = wire.prepare_store(parts)
+    answers = iter([Answer(rss("stale"), delay=1.0), Answer(rss("fresh")), Answer(rss("fresh"))])
+
+    def feed(asked: Asked) -> Answer:
+        return next(answers)
+
+    world.pages["/feed"] = feed
+    parts.db.write_now(follow, owner, world.url("/feed"), parts.now())
+    paused = start(environ)
+    wait_until(lambda: world.asked)
+    paused.send_signal(signal.SIGSTOP)
+    expire = update(sources).values(lease_until=parts.now(), next_check_at=parts.now())
+    parts.db.write_now(lambda conn: conn.execute(expire))
+    other = start(environ)
+    stored = select(posts.c.title)
+    wait_until(lambda: parts.db.read_now(lambda conn: conn.execute(stored).all()))
+    kill(other)
+    paused.send_signal(signal.SIGCONT)
+    time.sleep(2.0)
+    kill(paused)
+    assert parts.db.read_now(lambda conn: conn.execute(stored).scalars().all()) == ["fresh"]
+    parts.close()

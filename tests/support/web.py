@@ -1,0 +1,106 @@
+"""A small web on loopback that tests fill with feeds and pages, and that remembers who asked for what and when."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+ALLOW_LOOPBACK = {"HEADWATER_ALLOW_PRIVATE_NETWORKS": "127.0.0.0/8"}
+
+
+class Asked(NamedTuple):
+    path: str
+    at: float
+    headers: dict[str, str]
+
+
+class Answer(NamedTuple):
+    body: bytes | str = b""
+    status: int = 200
+    headers: dict[str, str] = {}
+    delay: float = 0.0
+
+
+@dataclass
+class Web:
+    address: str
+    pages: dict[str, Answer | Callable[[Asked], Answer]] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    under_way: dict[str, int] = field(default_factory=dict)
+    overlaps: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def url(self, path: str) -> str:
+        return self.address + path
+
+    def paths(self) -> list[str]:
+        return [one.path for one in self.asked]
+
+
+def rss(*titles: str, title: str = "The News", base: str = "https://news.example") -> str:
+    items = "".join(
+        f"<item><guid>{base}/{name}</guid><link>{base}/{name}</link><title>{name}</title>"
+        f"<pubDate>Mon, 02 Nov 2026 {10 + place // 60 % 12:02}:{place % 60:02}:00 GMT</pubDate>"
+        f"<description>Text of {name}</description></item>"
+        for place, name in enumerate(titles)
+    )
+    return f'<rss version="2.0"><channel><title>{title}</title><link>{base}/</link>{items}</channel></rss>'
+
+
+@contextmanager
+def web() -> Iterator[Web]:
+    class Connection(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked = Asked(self.path, time.monotonic(), {name.lower(): value for name, value in self.headers.items()})
+            with world.lock:
+                world.asked.append(asked)
+                world.under_way[self.path] = world.under_way.get(self.path, 0) + 1
+                if world.under_way[self.path] > 1:
+                    world.overlaps.append(self.path)
+            try:
+                self._answer(asked)
+            finally:
+                with world.lock:
+                    world.under_way[self.path] -= 1
+
+        def _answer(self, asked: Asked) -> None:
+            page = world.pages.get(self.path, Answer("nothing here", 404))
+            answer = page(asked) if callable(page) else page
+            time.sleep(answer.delay)
+            body = answer.body.encode() if isinstance(answer.body, str) else answer.body
+            try:
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                if answer.status != 304:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            except ConnectionError:
+                pass  # whoever asked was killed in the meantime
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 256
+
+        def handle_error(self, request: object, client_address: object) -> None: ...
+
+    server = Server(("127.0.0.1", 0), Connection)
+    world = Web(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield world
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

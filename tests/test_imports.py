@@ -1,0 +1,88 @@
+"""Who may import whom. The rule is the table below; docs/architecture.md explains it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "headwater"
+WORDS = {"model", "errors", "urls", "text"}
+ENTRY_POINTS = {"api", "web", "cli", "work", "wire", "settings", "__main__"}
+MAY_IMPORT = {
+    "errors": set(),
+    "model": set(),
+    "urls": {"errors"},
+    "text": {"urls"},
+    "sources": WORDS,
+    "fetch": WORDS,
+    "store": WORDS,
+    "dedup": WORDS,
+    "fleet": WORDS,
+    "events": WORDS | {"store"},
+    "consumers": WORDS | {"store", "events"},
+    "accounts": WORDS | {"store"},
+    "coordination": WORDS,
+    "crawl": WORDS | {"sources", "fetch", "store", "events"},
+    "work": WORDS | {"store", "crawl", "events", "consumers"},
+    "settings": {"errors"},
+    "wire": WORDS | {"settings", "sources", "fetch", "store", "events", "consumers", "accounts", "crawl", "work"},
+    "api": WORDS | {"wire", "settings", "store", "events", "accounts", "crawl", "web"},
+    "web": WORDS | {"wire", "settings", "store", "accounts", "crawl", "api"},
+    "cli": WORDS | {"wire", "settings", "store", "sources", "accounts", "crawl", "api", "work"},
+    "__main__": {"cli"},
+    "__init__": set(),
+}
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "headwater":
+            names = [f"headwater.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            continue
+        yield from (name.split(".")[1] for name in names if name.startswith("headwater.") and "__version__" not in name)
+
+
+def test_everybody_imports_only_whom_they_may() -> None:
+    broken = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for path in PACKAGE.rglob("*.py")
+        for name in imports(path)
+        if name != part(path) and name not in MAY_IMPORT[part(path)]
+    ]
+    assert broken == []
+
+
+def test_only_the_composition_root_and_the_command_line_read_settings() -> None:
+    readers = {part(path) for path in PACKAGE.rglob("*.py") if "settings" in set(imports(path))}
+    assert readers <= {"wire", "cli", "api", "web"}
+
+
+def test_sql_is_only_in_the_store() -> None:
+    drivers = ("import sqlite3", "import psycopg", "exec_driver_sql", ".execute(")
+    for path in PACKAGE.rglob("*.py"):
+        if part(path) not in ("store",) and path.name != "doctor.py":
+            text = path.read_text(encoding="utf-8")
+            assert not any(word in text for word in drivers), (
+                f"{path.relative_to(PACKAGE)} talks to the database itself"
+            )
+
+
+def test_no_file_and_no_function_outgrows_a_readers_patience() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        if "migrations" in path.parts:
+            continue
+        source = path.read_text(encoding="utf-8")
+        assert source.count("\n") <= 600, f"{path} is too long"
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert (node.end_lineno or 0) - node.lineno <= 60, f"{path}:{node.lineno} {node.name} is too long"

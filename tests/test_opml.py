@@ -1,0 +1,104 @@
+"""OPML in and out."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.watched import SOURCE
+from headwater.crawl import opml
+from headwater.crawl.opml import Outline
+from headwater.errors import BadDocument
+
+
+def test_sources_come_with_title_and_folder_each_address_once() -> None:
+    document = b"""<?xml version="1.0"?><opml version="2.0"><head><title>x</title></head><body>
+      <outline text="Tech &amp; more"><outline text="Deeper">
+        <outline title="One" text="other" xmlUrl=" https://one.example/feed "/></outline>
+        <outline text="https://two.example/" XMLURL="https://two.example/"/></outline>
+      <outline text="again" xmlUrl="https://one.example/feed"/>
+      <outline text="a folder without sources"/>
+    </body></opml>"""
+    assert opml.read(document) == [
+        Outline("https://one.example/feed", "One", "Tech & more/Deeper"),
+        Outline("https://two.example/", None, "Tech & more"),
+    ]
+
+
+def test_ampersands_that_a_reader_forgot_to_escape_are_read() -> None:
+    document = b'<opml><body><outline text="Q & A&nbsp;here" xmlUrl="https://one.example/?a=1&b=2"/></body></opml>'
+    assert opml.read(document) == [Outline("https://one.example/?a=1&b=2", "Q & A here")]
+
+
+def test_what_is_written_is_read_again() -> None:
+    sources = [
+        SOURCE._replace(title='Tom & "Jerry" <3', folder="A & B", site_url="https://news.example/"),
+        SOURCE._replace(address="https://two.example/?a=1&b=2", title="比特币\x00", folder="A & B"),
+        SOURCE._replace(address="https://three.example/", folder=None),
+    ]
+    assert opml.read(opml.write(sources)) == [
+        Outline(SOURCE.address, 'Tom & "Jerry" <3', "A & B"),
+        Outline("https://two.example/?a=1&b=2", "比特币", "A & B"),
+        Outline("https://three.example/", "The News"),
+    ]
+    assert opml.read(opml.write([])) == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"not XML",
+        b"<rss/>",
+        b"<opml><body>",
+        b"<opml>\0</opml>",
+        b"<opml>" + b"<outline text='x'>" * 200_000,  # H42
+        b"<opml>" + b"<outline text='x'>" * 300 + b"</outline>" * 300 + b"</opml>",
+        b" " * (opml.MAX_BYTES + 1),
+        b"<opml>"
+        + b"".join(b"<outline xmlUrl='h:%d'/>" % number for number in range(opml.MAX_OUTLINES + 1))
+        + b"</opml>",  # H50
+    ],
+    ids=["nothing", "text", "another kind", "cut off", "NUL", "unclosed", "deep", "large", "many"],
+)
+def test_what_is_not_a_reasonable_list_is_refused(document: bytes) -> None:
+    with pytest.raises(BadDocument):
+        opml.read(document)
+
+
+_LAUGHS = "".join(f'<!ENTITY l{place + 1} "{f"&l{place};" * 10}">' for place in range(9))
+
+
+@pytest.mark.parametrize(
+    "subset",
+    [
+        f'<!ENTITY l0 "ha">{_LAUGHS}',  # H38, H50
+        f'<!ENTITY l9 "{"x" * 50_000}">',  # H39
+        '<!ENTITY l9 SYSTEM "file:///etc/passwd">',  # H40, H51
+        '<!ENTITY l9 SYSTEM "http://127.0.0.1:9/">',
+        '<!ENTITY % outside SYSTEM "http://127.0.0.1:9/x.dtd"> %outside;',
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-7"])
+def test_entities_are_refused_in_every_encoding(subset: str, encoding: str) -> None:
+    document = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE opml [{subset}]>'
+    document += '<opml><body><outline text="&l9;&l9;" xmlUrl="http://one.example/&l9;"/>&l9;</body></opml>'
+    with pytest.raises(BadDocument):
+        opml.read(document.encode(encoding))
+
+
+def test_a_document_type_elsewhere_is_not_fetched() -> None:
+    # H41
+    document = b'<!DOCTYPE opml SYSTEM "http://127.0.0.1:9/opml.dtd"><opml><body><outline xmlUrl="http://a.example/"/></body></opml>'
+    assert opml.read(document) == [Outline("http://a.example/")]
+
+
+@given(
+    st.binary(max_size=300) | st.text(max_size=300).map(lambda text: f"<opml>{text}</opml>".encode("utf-8", "replace"))
+)
+def test_any_bytes_are_read_or_refused(document: bytes) -> None:
+    with suppress(BadDocument):
+        opml.read(document)
