@@ -1,0 +1,1 @@
+"""The HTTP API: routes, their shapes, and the rules at the door."""

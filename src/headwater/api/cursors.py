@@ -1,0 +1,57 @@
+"""Page cursors: opaque to clients, a few numbers to us."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from datetime import UTC, datetime, timedelta
+
+from headwater.errors import BadCursor
+from headwater.store.stream import Position, Story, StreamPost
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_ADVICE = "Use a next_cursor that this server gave you, unchanged, or leave it out to start from the newest."
+
+
+def of_post(post: StreamPost) -> str:
+    return _encode((post.created_at - _EPOCH) // _MICROSECOND, post.id)
+
+
+def of_story(story: Story) -> str:
+    return of_post(story.members[0])
+
+
+def of_source(source_id: int) -> str:
+    return _encode(source_id)
+
+
+def position(cursor: str | None) -> Position | None:
+    """Where a page of posts or stories ended."""
+    if cursor is None:
+        return None
+    microseconds, post_id = _decode(cursor, 2)
+    try:
+        return Position(_EPOCH + timedelta(microseconds=microseconds), post_id)
+    except OverflowError as error:
+        raise BadCursor(_ADVICE) from error
+
+
+def source_id(cursor: str | None) -> int | None:
+    """Where a page of sources ended."""
+    return None if cursor is None else _decode(cursor, 1)[0]
+
+
+def _encode(*numbers: int) -> str:
+    return base64.urlsafe_b64encode(struct.pack(f">{len(numbers)}q", *numbers)).decode().rstrip("=")
+
+
+def _decode(cursor: str, count: int) -> tuple[int, ...]:
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        packed = base64.b64decode(padded, altchars=b"-_", validate=True)
+        numbers: tuple[int, ...] = struct.unpack(f">{count}q", packed)
+    except (UnicodeEncodeError, binascii.Error, struct.error) as error:
+        raise BadCursor(_ADVICE) from error
+    return numbers

@@ -1,0 +1,47 @@
+"""Signing in with a link that is good once, and signing out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from headwater.accounts import tokens
+from headwater.api import auth
+from headwater.api.auth import WithParts
+from headwater.web.view import go, show
+
+router = APIRouter()
+
+
+@router.get("/login")
+async def login(
+    request: Request,
+    parts: WithParts,
+    token: Annotated[str | None, Query(max_length=200)] = None,
+    next: Annotated[str | None, Query()] = None,
+) -> Response:
+    if token is None:
+        return show(request, "login.html", reason="none")
+    signed_in = await parts.db.write(tokens.exchange_login, token, parts.now())
+    if signed_in is None:
+        return show(request, "login.html", 401, reason="spent")
+    _, session = signed_in
+    answer = go(next)
+    auth.start_session(answer, session, secure=is_https(parts.settings.public_url))
+    return answer
+
+
+@router.post("/logout")
+async def logout(request: Request, parts: WithParts) -> Response:
+    session = auth.caller_of(request).session
+    if session is not None:
+        await parts.db.write(tokens.revoke, "session", session)
+    answer = go("/login")
+    auth.end_session(answer, secure=is_https(parts.settings.public_url))
+    return answer
+
+
+def is_https(public_url: str | None) -> bool:
+    return bool(public_url and public_url.startswith("https:"))

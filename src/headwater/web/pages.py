@@ -1,0 +1,120 @@
+"""The stream and the posts in it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Request
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from headwater.api import cursors
+from headwater.api.auth import Asking, WithParts
+from headwater.api.inputs import MAX_MARKED, AnyId, Id, PostState
+from headwater.api.posts import Wanted, mark
+from headwater.errors import NotFound
+from headwater.model import Reader
+from headwater.store import sources, stream
+from headwater.store.sources import WatchedSource
+from headwater.store.stream import Filter, Position, Story, StreamPost
+from headwater.web import starter
+from headwater.web.view import go, show
+from headwater.wire import Parts
+
+PAGE = 40
+
+router = APIRouter()
+
+
+class Shown(NamedTuple):
+    """All that the stream page needs, read in one transaction."""
+
+    stories: list[Story]
+    folders: list[str]
+    source: WatchedSource | None
+    follows_nothing: bool
+
+
+@router.get("/")
+async def stream_page(
+    request: Request,
+    parts: WithParts,
+    reader: Asking,
+    wanted: Wanted,
+    cursor: str | None = None,
+) -> Response:
+    found = await parts.db.read(_gather, reader, parts.now(), wanted, cursors.position(cursor))
+    if found.follows_nothing:
+        return show(request, "welcome.html", groups=starter.GROUPS, section="stream")
+    more = len(found.stories) > PAGE
+    return show(
+        request,
+        "stream.html",
+        posts=[story.members[0] for story in found.stories[:PAGE]],
+        older=link(wanted, cursor=cursors.of_story(found.stories[PAGE - 1])) if more else None,
+        wanted=wanted,
+        link=link,
+        folders=found.folders,
+        source=found.source,
+        is_newest=cursor is None,
+        section="stream",
+    )
+
+
+def _gather(conn: Connection, reader: Reader, now: datetime, wanted: Filter, after: Position | None) -> Shown:
+    stories = stream.page(conn, reader, wanted, after=after, limit=PAGE + 1)
+    follows_nothing = not stories and not sources.watched_after(conn, reader, now, after=None, limit=1)
+    source = sources.watched_one(conn, reader, wanted.source_id, now) if wanted.source_id else None
+    return Shown(stories, stream.folders(conn, reader), source, follows_nothing)
+
+
+def link(wanted: Filter, **changes: Any) -> str:
+    """The address of the stream with these filters changed."""
+    values = {**wanted._asdict(), **changes}
+    values["q"] = values.pop("words")
+    query = urlencode({name: "1" if value is True else value for name, value in values.items() if value})
+    return f"/?{query}" if query else "/"
+
+
+@router.get("/posts/{post_id}")
+async def post_page(request: Request, parts: WithParts, reader: Asking, post_id: Id) -> Response:
+    return show(request, "post.html", post=await _post(parts, reader, post_id), section="stream")
+
+
+@router.get("/posts/{post_id}/content")
+async def post_content(request: Request, parts: WithParts, reader: Asking, post_id: Id) -> Response:
+    """The text of a post alone, for the stream to open in place."""
+    return show(request, "content.html", post=await _post(parts, reader, post_id))
+
+
+@router.post("/posts/mark")
+async def mark_read(
+    parts: WithParts,
+    reader: Asking,
+    ids: Annotated[list[AnyId], Form(max_length=MAX_MARKED)],
+    next: Annotated[str, Form()] = "/",
+) -> Response:
+    await mark(parts, reader, ids, PostState(read=True))
+    return go(next)
+
+
+@router.post("/posts/{post_id}/mark")
+async def mark_post(
+    parts: WithParts,
+    reader: Asking,
+    post_id: Id,
+    read: Annotated[bool | None, Form()] = None,
+    starred: Annotated[bool | None, Form()] = None,
+    next: Annotated[str, Form()] = "/",
+) -> Response:
+    await mark(parts, reader, [post_id], PostState(read=read, starred=starred))
+    return go(next)
+
+
+async def _post(parts: Parts, reader: Reader, post_id: int) -> StreamPost:
+    post = await parts.db.read(stream.one_post, reader, post_id)
+    if post is None:
+        raise NotFound(f"There is no post {post_id}, or you do not follow its source any more.")
+    return post

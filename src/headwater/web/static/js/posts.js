@@ -1,0 +1,77 @@
+// Reading in the stream: star, mark as read, open the text in place.
+import { ask, askForHtml } from "./api.js";
+import { notice } from "./notices.js";
+
+const button = (entry, name) => entry.querySelector(`button[name="${name}"]`);
+const isOn = (entry, name) => button(entry, name)?.getAttribute("aria-pressed") === "true";
+
+function paint(entry, name, on) {
+  const pressed = button(entry, name);
+  pressed.setAttribute("aria-pressed", String(on));
+  pressed.value = on ? "0" : "1";
+  entry.classList.toggle(name === "read" ? "is-read" : "is-starred", on);
+}
+
+export async function set(entry, name, on) {
+  if (isOn(entry, name) === on) return;
+  paint(entry, name, on);
+  try {
+    await ask(`/api/posts/${entry.dataset.post}`, "PATCH", { [name]: on });
+  } catch (error) {
+    paint(entry, name, !on);
+    notice(error.message);
+  }
+}
+
+export const toggle = (entry, name) => set(entry, name, !isOn(entry, name));
+
+async function fill(details) {
+  if (details.dataset.filled) return;
+  details.dataset.filled = "yes";
+  try {
+    const text = await askForHtml(details.dataset.text);
+    details.querySelector(".content").replaceChildren(...text.body.childNodes);
+  } catch (error) {
+    delete details.dataset.filled;
+    notice(error.message);
+  }
+}
+
+async function markPage(form) {
+  const entries = [...document.querySelectorAll(".entry:not(.is-read)")];
+  const ids = entries.map((entry) => Number(entry.dataset.post));
+  if (!ids.length) return;
+  try {
+    await ask("/api/posts/mark", "POST", { ids, read: true });
+  } catch (error) {
+    notice(error.message);
+    return;
+  }
+  if (new URLSearchParams(location.search).has("unread")) {
+    location.reload();
+    return;
+  }
+  for (const entry of entries) paint(entry, "read", true);
+  form.querySelector("button").disabled = true;
+  notice(ids.length === 1 ? "1 post marked as read." : `${ids.length} posts marked as read.`);
+}
+
+export function takeOverPosts() {
+  for (const entry of document.querySelectorAll(".entry")) {
+    entry.querySelector("[data-mark]").addEventListener("submit", (event) => {
+      event.preventDefault();
+      toggle(entry, event.submitter.name);
+    });
+    entry.querySelector(".title a").addEventListener("click", () => set(entry, "read", true));
+    entry.querySelector("details")?.addEventListener("toggle", (event) => {
+      if (!event.target.open) return;
+      fill(event.target);
+      set(entry, "read", true);
+    });
+  }
+  const form = document.querySelector("[data-mark-page]");
+  form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    markPage(form);
+  });
+}

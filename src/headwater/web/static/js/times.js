@@ -1,0 +1,19 @@
+// "5 min ago" stays true while the page is open.
+const MINUTE = 60_000;
+
+function ago(then) {
+  const minutes = Math.floor((Date.now() - then) / MINUTE);
+  if (minutes < 1) return "just now";
+  return minutes < 60 ? `${minutes} min ago` : `${Math.floor(minutes / 60)} h ago`;
+}
+
+function refresh() {
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    const passed = Date.now() - Date.parse(time.dateTime);
+    if (passed >= 0 && passed < 24 * 60 * MINUTE) time.textContent = ago(Date.parse(time.dateTime));
+  }
+}
+
+export function keepTimesRight() {
+  setInterval(refresh, MINUTE);
+}

@@ -1,0 +1,129 @@
+"""What pages say about times, states and texts. Pure: data in, words out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from headwater.store.sources import WatchedSource
+from headwater.text import plain
+
+EXCERPT_CHARACTERS = 280
+_EXCERPT_MARKUP = 4000
+
+
+class State(NamedTuple):
+    """How a source is doing: a word, its tone (which colour) and its icon."""
+
+    word: str
+    tone: str
+    icon: str
+
+
+_STATES = {
+    "new": State("Looking for the feed…", "busy", "search"),
+    "ok": State("Working", "good", "check"),
+    "empty": State("Empty", "quiet", "circle"),
+    "failing": State("Failing", "bad", "alert"),
+    "blocked": State("Blocked", "bad", "block"),
+    "retired": State("Gone for good", "quiet", "archive"),
+}
+ATTENTION = ("failing", "blocked", "empty", "retired")
+
+
+def state_of(source: WatchedSource) -> State:
+    return _STATES.get(source.status, State(source.status, "quiet", "circle"))
+
+
+def name_of(source: WatchedSource) -> str:
+    """Its title; until it has one, its address without the part that says nothing."""
+    return source.title.partition("://")[2].rstrip("/") if source.title == source.address else source.title
+
+
+def is_settled(source: WatchedSource, now: datetime) -> bool:
+    """Whether nothing is about to change: no visit under way, none due."""
+    return not source.active or (not source.checking and source.next_check_at > now and source.status != "new")
+
+
+def next_check(source: WatchedSource, now: datetime) -> str:
+    if not source.active:
+        return "no longer checked"
+    if source.checking:
+        return "being checked now"
+    when = "due now" if source.next_check_at <= now else until(source.next_check_at, now)
+    if source.waits_for is None:
+        return when
+    waits = f"waits for {source.waits_for}" if source.waits_for.startswith("its turn") else source.waits_for
+    return f"{waits}, {when}"
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long ago, as short as it can be understood; older than a week: the date."""
+    if then > now + timedelta(minutes=1):
+        return until(then, now)
+    passed = now - then
+    if passed < timedelta(minutes=1):
+        return "just now"
+    if passed < timedelta(days=7):
+        return f"{_span(passed)} ago"
+    return f"{then.day} {then:%b}" if then.year == now.year else f"{then.day} {then:%b %Y}"
+
+
+def until(then: datetime, now: datetime) -> str:
+    left = then - now
+    return "in a moment" if left < timedelta(minutes=1) else f"in {_span(left)}"
+
+
+def exact(moment: datetime, zone: tzinfo) -> str:
+    local = moment.astimezone(zone)
+    return f"{local:%A}, {local.day} {local:%B %Y, %H:%M %Z}"
+
+
+def day(moment: datetime, now: datetime, zone: tzinfo) -> str:
+    """The heading under which a post stands."""
+    date, today = moment.astimezone(zone).date(), now.astimezone(zone).date()
+    if date > today:
+        return "Upcoming"
+    if date == today:
+        return "Today"
+    if date == today - timedelta(days=1):
+        return "Yesterday"
+    return f"{date:%A}, {date.day} {date:%B}" + (f" {date.year}" if date.year != today.year else "")
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """The browser's time zone; UTC if it says none that we know."""
+    try:
+        return ZoneInfo(name) if name else UTC
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
+
+
+def excerpt(content: str, title: str) -> str:
+    """The first words of a post's text, without its title if it begins with that."""
+    head = content[:_EXCERPT_MARKUP]
+    if len(content) > len(head) and head.rfind("<") > head.rfind(">"):
+        head = head[: head.rfind("<")]  # half of a tag is not text
+    words = plain(head)
+    if title and words.startswith(title):
+        words = words[len(title) :].lstrip(" .:–—-|")
+    if len(words) <= EXCERPT_CHARACTERS:
+        return words
+    return words[:EXCERPT_CHARACTERS].rsplit(" ", 1)[0].rstrip(" ,.;:") + "…"
+
+
+def size(count: int) -> str:
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"
+
+
+def _span(length: timedelta) -> str:
+    minutes = int(length.total_seconds() // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h"
+    days = minutes // (24 * 60)
+    return "1 day" if days == 1 else f"{days} days"

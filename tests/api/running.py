@@ -1,0 +1,151 @@
+"""A Headwater that answers on loopback, and a small client that shows every byte of the answers."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import uvicorn
+from fastapi.routing import APIRoute
+from starlette.routing import Mount
+
+from headwater import wire
+from headwater.accounts import tokens
+from headwater.api.app import create_app
+from headwater.api.metrics import Metrics
+from headwater.model import Post, Reader
+from headwater.settings import load
+from headwater.wire import Parts
+from support.posts import a_source, visited
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    cookies: list[str]
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Client:
+    port: int
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Bytes are sent as they are, a mapping as JSON; header names are written with underscores."""
+        sent = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, found, answer.read(), answer.headers.get_all("set-cookie") or [])
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Answer:
+        return self("POST", path, body, **headers)
+
+
+@dataclass
+class Running:
+    """A server with its parts: tests ask it over HTTP, and put posts into its store directly."""
+
+    parts: Parts
+    owner: Reader
+    port: int
+    metrics: Metrics
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def stranger(self) -> Client:
+        return Client(self.port)
+
+    def token(self) -> str:
+        return self.parts.db.write_now(tokens.issue, self.owner, "api", "test", self.parts.now())
+
+    def program(self) -> Client:
+        """A client with an API token."""
+        return Client(self.port, {"Authorization": f"Bearer {self.token()}"})
+
+    def session(self) -> str:
+        return self.parts.db.write_now(tokens.issue, self.owner, "session", "test", self.parts.now())
+
+    def browser(self, session: str | None = None) -> Client:
+        """A client with a session's cookie, and nothing that proves where its requests come from."""
+        return Client(self.port, {"Cookie": f"headwater_session={session or self.session()}"})
+
+    def login_link(self) -> str:
+        """Path and query of a fresh login link."""
+        return "/login" + wire.login_link(self.parts, self.owner).partition("/login")[2]
+
+    def source(self, address: str = "https://news.example/feed") -> int:
+        return self.parts.db.write_now(a_source, self.owner, address, self.parts.now())
+
+    def publish(self, source_id: int, *posts: Post, **visit: Any) -> list[int]:
+        """Have a visit bring these posts; returns their ids."""
+        saved = self.parts.db.write_now(lambda conn: visited(conn, source_id, list(posts), self.parts.now(), **visit))
+        return [post.id for post in saved.posts]
+
+
+@contextmanager
+def running(store_url: str, now: Callable[[], datetime] = wire.utc_now, **environ: str) -> Iterator[Running]:
+    parts = wire.open_parts(load({"HEADWATER_DATABASE_URL": store_url, **environ}))
+    parts.now = now
+    owner = wire.prepare_store(parts)
+    with served(parts) as (port, metrics):
+        yield Running(parts, owner, port, metrics)
+    parts.close()
+
+
+@contextmanager
+def served(parts: Parts) -> Iterator[tuple[int, Metrics]]:
+    """The application on a port of its own, in a thread of its own."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    metrics = Metrics()
+    config = uvicorn.Config(create_app(parts, metrics), log_config=None, access_log=False, lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield listening.getsockname()[1], metrics
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def routes(headwater: Running) -> list[tuple[str, str]]:
+    """Method and path of everything the application answers."""
+    found = []
+    # FastAPI may keep the routes of an included router inside of it.
+    for route in create_app(headwater.parts).routes:
+        for one in getattr(getattr(route, "original_router", route), "routes", [route]):
+            if isinstance(one, APIRoute):
+                found += [(method, one.path) for method in one.methods]
+            else:
+                assert isinstance(one, Mount), one
+    return found

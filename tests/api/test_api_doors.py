@@ -1,0 +1,252 @@
+"""Who gets in: tokens, sessions, login links, forged requests, foreign names."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import structlog
+
+from api.running import Client, Running, routes, running
+from headwater.accounts import tokens
+from headwater.wire import utc_now
+
+FORM = "application/x-www-form-urlencoded"
+OPEN = {"/healthz", "/readyz", "/login", "/metrics"}
+
+
+def test_without_credentials_every_door_is_closed_but_a_few(headwater: Running) -> None:
+    # H74
+    walked = routes(headwater)
+    assert len(walked) > 25
+    for method, path in walked:
+        concrete = path.replace("{source_id}", "1").replace("{post_id}", "1")
+        for client in (headwater.stranger, headwater.browser("hw_session_wrong")):
+            status = client(method, concrete).status
+            assert status == (200 if path in OPEN else 401), f"{method} {path}"
+    assert headwater.stranger.get("/static/headwater.css").status == 200
+
+
+def test_what_does_not_exist_is_not_told_to_strangers(headwater: Running) -> None:
+    assert headwater.stranger.get("/api/nothing").status == 401
+    assert headwater.stranger.get("/static/../api/app.py").status in (401, 404)
+    assert headwater.stranger.get("/static/%2e%2e/words.py").status == 404
+
+
+def test_strangers_are_refused_before_their_body_is_read(headwater: Running) -> None:
+    assert headwater.stranger.post("/api/sources", b"{not json", Content_Type="application/json").status == 401
+
+
+@pytest.mark.parametrize(
+    "authorization", ["Bearer wrong", "Bearer ", "Bearer", "Basic {token}", "{token}", "", "Bearer é"]
+)
+def test_a_wrong_token_is_not_made_good_by_a_session(headwater: Running, authorization: str) -> None:
+    # H65
+    sent = authorization.format(token=headwater.token()).encode().decode("latin-1")
+    answer = headwater.browser()("GET", "/api/stream", Authorization=sent)
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_token_opens_only_the_doors_of_its_kind(headwater: Running) -> None:
+    # H65
+    session = headwater.session()
+    assert headwater.stranger.get("/api/stream", Authorization=f"Bearer {session}").status == 401
+    assert headwater.browser(headwater.token()).get("/api/stream").status == 401
+    assert headwater.stranger.get(f"/login?token={headwater.token()}").status == 401
+
+
+def test_a_revoked_token_is_refused(headwater: Running) -> None:
+    # H66
+    secret = headwater.token()
+    client = Client(headwater.port, {"Authorization": f"Bearer {secret}"})
+    assert client.get("/api/stream").status == 200
+    headwater.parts.db.write_now(tokens.revoke, "api", secret)
+    assert client.get("/api/stream").status == 401
+
+
+def test_a_login_link_signs_in_once(on_both: Running) -> None:
+    link = on_both.login_link()
+    answer = on_both.stranger.get(link)
+    assert (answer.status, answer.headers["location"]) == (303, "/")
+    [cookie] = answer.cookies
+    assert cookie.startswith("headwater_session=hw_session_")
+    for attribute in ("HttpOnly", "SameSite=lax", "Path=/"):
+        assert attribute in cookie
+    assert "Secure" not in cookie
+    browser = Client(on_both.port, {"Cookie": cookie.partition(";")[0]})
+    assert browser.get("/").status == 200
+    again = on_both.stranger.get(link, Accept="text/html")
+    assert (again.status, again.cookies) == (401, [])
+    assert "headwater login" in again.text
+
+
+def test_only_a_get_spends_a_login_link(headwater: Running) -> None:
+    link = headwater.login_link()
+    assert headwater.stranger("HEAD", link).status == 405
+    assert headwater.stranger.get(link).status == 303
+
+
+def test_links_and_sessions_expire(tmp_path: Path) -> None:
+    # H65
+    clock = [utc_now()]
+    with running(f"sqlite:///{tmp_path / 'headwater.db'}", now=lambda: clock[0]) as headwater:
+        link, browser = headwater.login_link(), headwater.browser()
+        assert browser.get("/").status == 200
+        clock[0] += timedelta(days=2)
+        assert headwater.stranger.get(link).status == 401
+        clock[0] += timedelta(days=30)
+        assert browser.get("/").status == 401
+
+
+def test_behind_https_the_cookie_is_sent_by_https_alone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'headwater.db'}"
+    with running(url, HEADWATER_PUBLIC_URL="https://news.example") as headwater:
+        [cookie] = headwater.stranger.get(headwater.login_link(), Host="news.example").cookies
+    assert "Secure" in cookie
+
+
+@pytest.mark.parametrize(
+    ("wanted", "goes_to"),
+    [
+        ("/sources", "/sources"),
+        ("/?unread=1", "/?unread=1"),
+        ("//evil.example", "/"),  # H70
+        ("/\\evil.example", "/"),
+        ("/%5Cevil.example", "/"),
+        ("https://evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/a\r\nSet-Cookie: x=y", "/"),
+        ("", "/"),
+    ],
+)
+def test_after_signing_in_one_stays_on_this_server(headwater: Running, wanted: str, goes_to: str) -> None:
+    answer = headwater.stranger.get(f"{headwater.login_link()}&next={quote(wanted, safe='%')}")
+    assert answer.headers["location"] == goes_to
+
+
+def test_signing_out_ends_the_session(headwater: Running) -> None:
+    # H66
+    session = headwater.session()
+    browser = headwater.browser(session)
+    answer = browser.post("/logout", f"form_key={tokens.form_key(session)}".encode(), Content_Type=FORM)
+    assert (answer.status, answer.headers["location"]) == (303, "/login")
+    assert browser.get("/").status == 401
+
+
+def test_a_session_cannot_write_without_the_key_of_a_page(headwater: Running) -> None:
+    # H73
+    session = headwater.session()
+    browser = headwater.browser(session)
+    key, other = tokens.form_key(session), tokens.form_key(headwater.session())
+    body = b"address=https://news.example/"
+    for wrong in ({}, {"X_Form_Key": other}, {"X_Form_Key": ""}, {"X_Form_Key": "é".encode().decode("latin-1")}):
+        for method, path in (("POST", "/sources"), ("POST", "/logout"), ("POST", "/sources/refresh")):
+            answer = browser(method, path, body, Content_Type=FORM, **wrong)
+            assert (answer.status, answer.json()["code"]) == (403, "forbidden"), path
+        assert browser("DELETE", "/api/sources/1", **wrong).status == 403
+        assert browser("PATCH", "/api/posts/1", {"read": True}, **wrong).status == 403
+    assert browser.post("/sources", body + f"&form_key={key}".encode(), Content_Type=FORM).status == 303
+    assert browser("DELETE", "/api/sources/1", X_Form_Key=key).status == 204
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "none"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://["},
+    ],
+)
+def test_a_request_that_another_site_made_is_refused_even_with_the_key(headwater: Running, headers: Any) -> None:
+    # H73
+    session = headwater.session()
+    answer = headwater.browser(session).post("/api/sources/refresh", X_Form_Key=tokens.form_key(session), **headers)
+    assert answer.status == 403
+
+
+def test_our_own_pages_may_write(headwater: Running) -> None:
+    session = headwater.session()
+    own = {"Sec_Fetch_Site": "same-origin", "Origin": headwater.url}
+    for headers in (own, {**own, "Origin": "null"}, {}):
+        answer = headwater.browser(session).post("/api/sources/refresh", X_Form_Key=tokens.form_key(session), **headers)
+        assert answer.status == 202
+
+
+def test_a_token_needs_no_form_key(headwater: Running) -> None:
+    assert headwater.program().post("/api/sources/refresh", Origin="https://tool.example").status == 202
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "", "[", "192.168.1.5", "localhost@evil.example:80"]
+)
+def test_a_name_that_is_not_ours_is_refused(headwater: Running, host: str) -> None:
+    # A page that rebinds its own name to this address must not get in.
+    answer = headwater.program().get("/api/stream", Host=host)
+    assert (answer.status, answer.json()["code"]) == (403, "forbidden")
+    assert headwater.stranger.get("/healthz", Host=host).status == 403
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8080", "LOCALHOST", "[::1]:8080"])
+def test_local_names_are_ours(headwater: Running, host: str) -> None:
+    assert headwater.program().get("/api/stream", Host=host).status == 200
+
+
+def test_a_server_for_all_addresses_takes_numbers_and_its_public_name(tmp_path: Path) -> None:
+    environ = {"HEADWATER_HOST": "0.0.0.0", "HEADWATER_PUBLIC_URL": "https://News.example/"}
+    with running(f"sqlite:///{tmp_path / 'headwater.db'}", **environ) as headwater:
+        client = headwater.program()
+        for host, status in (("192.168.1.5:8080", 200), ("news.example", 200), ("evil.example", 403)):
+            assert client.get("/api/stream", Host=host).status == status
+
+
+def test_metrics_are_open_to_this_machine_alone(tmp_path: Path) -> None:
+    # H71
+    with running(f"sqlite:///{tmp_path / 'headwater.db'}", HEADWATER_PUBLIC_URL="https://news.example") as headwater:
+        assert headwater.stranger.get("/metrics").status == 200
+        for headers in ({"X_Forwarded_For": "127.0.0.1"}, {"Forwarded": "for=::1"}, {"Host": "news.example"}):
+            assert headwater.stranger.get("/metrics", **headers).status == 401
+            assert headwater.program().get("/metrics", **headers).status == 200
+
+
+def test_no_secret_is_in_a_log_or_an_answer(headwater: Running, caplog: pytest.LogCaptureFixture) -> None:
+    # H67
+    caplog.set_level(logging.DEBUG)
+    session, token, link = headwater.session(), headwater.token(), headwater.login_link()
+    with structlog.testing.capture_logs() as logged:
+        answers = [
+            headwater.stranger.get(link),
+            headwater.stranger.get(link),
+            headwater.stranger.get(link + "&token=" + "x" * 300),
+            headwater.browser(session).get("/", Accept="text/html"),
+            headwater.browser(session).post("/sources", b"x"),
+            headwater.stranger.get(f"/api/stream?token={token}"),
+            headwater.stranger.get("/api/stream", Authorization=f"Bearer {token}x"),
+            headwater.stranger.get("/api/nothing", Authorization=f"Bearer {token}"),
+        ]
+    assert len(logged) >= len(answers)
+    said = str(logged) + caplog.text + "".join(answer.text for answer in answers)
+    for secret in (session, token, link.partition("=")[2]):
+        assert secret not in said
+
+
+def test_every_answer_carries_the_headers_that_protect_it(headwater: Running) -> None:
+    # H34, H62
+    paths = ["/", "/sources", "/api/stream", "/nothing", "/static/headwater.css", "/api/docs", "/login"]
+    for path in paths:
+        headers = headwater.program().get(path, Accept="text/html").headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == ("no-cache" if path.startswith("/static/") else "no-store")
