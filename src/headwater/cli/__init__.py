@@ -1,0 +1,21 @@
+"""The command line. Each command has `--json` (JSON lines) and exit codes: 0 ok, 1 failed, 2 bad usage."""
+
+from __future__ import annotations
+
+import sys
+
+from headwater.cli.output import fail
+from headwater.errors import HeadwaterError
+
+
+def main() -> None:
+    from headwater.cli.commands import app
+
+    try:
+        app()
+    except HeadwaterError as error:
+        sys.exit(fail(error))
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`headwater stream | head`).
+        sys.stderr.close()
+        sys.exit(0)

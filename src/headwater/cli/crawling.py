@@ -1,0 +1,61 @@
+"""Visits asked for on the command line: now, in this process, beside whatever else runs on the same store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headwater import wire
+from headwater.crawl.record import report
+from headwater.model import SavedVisit
+from headwater.store import leases, sources
+from headwater.store.outbox import uuid7
+from headwater.wire import Parts
+from headwater.work import embedded
+
+LOOK_AGAIN_SECONDS = 0.25
+
+
+async def crawl(parts: Parts, source_ids: Sequence[int], on_report: Callable[[dict[str, Any]], None]) -> int:
+    """Visit these sources, each when its host's turn comes; returns how many failed.
+
+    One that another process visits in the meantime is not visited again: that visit is reported.
+    """
+    failures = 0
+    waiting = dict.fromkeys(source_ids)
+    since = parts.now()
+    pace = wire.pace(parts.settings)
+
+    def on_saved(saved: SavedVisit) -> None:
+        nonlocal failures
+        if saved.visit.outcome == "deferred":
+            waiting[saved.visit.source_id] = None
+            return
+        failures += saved.visit.outcome == "failed" or not saved.accepted
+        on_report(report(saved))
+
+    async with wire.crawling(parts, on_saved) as crawler:
+        while waiting or crawler.in_hand:
+            room = pace.most_in_hand - crawler.in_hand
+            wanted = list(waiting)[:room]
+            if wanted:
+                granted = await parts.db.write(
+                    leases.claim_named, wanted, now=parts.now(), lease=uuid7(), lease_for=pace.lease_for, gap=pace.gap
+                )
+                for due in granted:
+                    waiting.pop(due.source.id, None)
+                crawler.start(granted)
+                for row in await parts.db.read(sources.visited_since, list(waiting)[:room], since):
+                    waiting.pop(row.source_id, None)
+                    failures += row.outcome == "failed"
+                    on_report({**row._asdict(), "seconds": round(row.seconds, 3)})
+            crawler.changed.clear()
+            try:
+                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                    await crawler.changed.wait()
+            except TimeoutError:
+                pass
+        await crawler.settle()
+        await embedded.catch_up(parts.db, wire.CONSUMERS, parts.now)
+    return failures

@@ -1,0 +1,89 @@
+"""Checks what Headwater needs on this machine, one finding each, with what to do where something is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from headwater import wire
+from headwater.cli.listening import listen
+from headwater.errors import HeadwaterError
+from headwater.model import Response, Source, SourceState
+from headwater.settings import load
+from headwater.store import migrate
+from headwater.wire import Parts
+
+_SAMPLE = b"""<rss version="2.0"><channel><title>Sample</title><item><title>One</title></item></channel></rss>"""
+
+
+class Finding(NamedTuple):
+    what: str
+    ok: bool
+    detail: str
+
+
+async def examine() -> list[Finding]:
+    return [finding async for finding in _findings()]
+
+
+async def _findings() -> AsyncIterator[Finding]:
+    yield Finding("python", sys.version_info >= (3, 11), platform.python_version())
+    yield Finding("sqlite", sqlite3.sqlite_version_info >= (3, 35), sqlite3.sqlite_version)
+    try:
+        loaded = load()
+        parts = wire.open_parts(loaded)
+    except HeadwaterError as error:
+        yield Finding("settings", False, error.detail)
+        return
+    yield Finding("settings", True, "valid; `headwater config` shows them")
+    try:
+        yield _data_folder(parts)
+        yield _database(parts)
+        yield await _reading(parts)
+        yield _port(parts)
+    finally:
+        parts.close()
+
+
+def _data_folder(parts: Parts) -> Finding:
+    folder = parts.settings.data_dir
+    there = folder.is_dir()
+    writable = os.access(folder if there else folder.absolute().parent, os.W_OK)
+    return Finding("data folder", writable, f"{folder} {'can' if writable else 'cannot'} be written")
+
+
+def _database(parts: Parts) -> Finding:
+    name = parts.db.engine.dialect.name
+    try:
+        revision = migrate.current(parts.db)
+        if revision is None:
+            return Finding("database", True, f"{name}, empty; the first start fills it")
+        migrate.check(parts.db)
+        return Finding("database", True, f"{name}, schema {revision}")
+    except HeadwaterError as error:
+        return Finding("database", False, error.detail)
+
+
+async def _reading(parts: Parts) -> Finding:
+    readers = wire.open_readers(parts)
+    answer = Response("http://sample.invalid/", 200, {}, _SAMPLE, datetime.now(UTC))
+    try:
+        page = await readers.read(Source(0, "rss", answer.url), SourceState(), answer)
+        return Finding("reading process", len(page.posts) == 1, "reads a sample feed")
+    except HeadwaterError as error:
+        return Finding("reading process", False, error.detail)
+    finally:
+        await readers.close()
+
+
+def _port(parts: Parts) -> Finding:
+    try:
+        listen(parts.settings).close()
+    except HeadwaterError as error:
+        return Finding("port", False, error.detail)
+    return Finding("port", True, f"{parts.settings.host}:{parts.settings.port} is free")

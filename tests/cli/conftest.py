@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from support.web import ALLOW_LOOPBACK, Web, web
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def world() -> Iterator[Web]:
+    with web() as made:
+        yield made
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
+    return {**clean, **ALLOW_LOOPBACK, "HEADWATER_DATA_DIR": str(tmp_path / "data"), "HEADWATER_HOST_GAP_SECONDS": "0"}
+
+
+@pytest.fixture
+def headwater(environ: dict[str, str]) -> Callable[..., Ran]:
+    """Run the command as a person would, in a process of its own."""
+
+    def run(*words: str, given: bytes = b"", **more: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "headwater", *words],
+            env={**environ, **more},
+            input=given,
+            capture_output=True,
+            timeout=60,
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run

@@ -1,0 +1,155 @@
+"""The commands as a person or a script uses them: words, JSON lines, exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.web import Answer, Web, rss
+
+Headwater = Callable[..., Any]
+
+
+def test_from_an_address_to_a_stream(headwater: Headwater, world: Web) -> None:  # D1
+    world.pages["/"] = Answer(
+        '<html><link rel="alternate" type="application/rss+xml" href="/feed.xml"><body>x</body></html>',
+        headers={"Content-Type": "text/html"},
+    )
+    world.pages["/feed.xml"] = Answer(rss("first", "second"))
+    added = headwater("add", world.url("/"))
+    assert (added.code, added.out) == (0, f"Following The News ({world.url('/feed.xml')}): 2 posts.\n")
+    again = headwater("add", world.url("/"))
+    assert (again.code, again.out.split(" (")[0]) == (0, "Already following The News")
+    stories = headwater("stream", "--json").lines
+    assert [story["title"] for story in stories] == ["second", "first"]
+    assert stories[0].keys() == {"story_id", "title", "url", "source", "published_at", "members"}
+    assert stories[0]["members"][0].keys() == {"post_id", "source", "url", "title", "published_at"}
+    assert "second" in headwater("stream").out
+
+
+def test_a_crawl_prints_one_line_per_visit(headwater: Headwater, world: Web) -> None:
+    world.pages["/a"], world.pages["/b"] = Answer(rss("a")), Answer(rss())
+    headwater("add", world.url("/a"), world.url("/b"), world.url("/c"))
+    ran = headwater("crawl", "--all", "--json")
+    assert ran.code == 1
+    reports = {report["source"].removeprefix(world.address): report for report in ran.lines}
+    assert {path: report["outcome"] for path, report in reports.items()} == {
+        "/a": "unchanged",
+        "/b": "unchanged",
+        "/c": "failed",
+    }
+    wanted = {"source", "outcome", "new", "updated", "duplicates", "watermark_updated", "seconds", "error"}
+    assert all(wanted <= report.keys() for report in reports.values())
+    assert "HTTP 404" in reports["/c"]["error"]
+    nothing = headwater("crawl", "--json")
+    assert (nothing.code, nothing.out) == (0, "")
+
+
+def test_sources_tell_how_they_are_doing_and_can_be_removed(headwater: Headwater, world: Web) -> None:
+    world.pages["/a"] = Answer(rss("a"))
+    headwater("add", world.url("/a"), world.url("/gone"))
+    listed = headwater("sources", "--json").lines
+    assert {one["address"]: one["status"] for one in listed} == {world.url("/a"): "ok", world.url("/gone"): "failing"}
+    assert headwater("remove", world.url("/gone")).code == 0
+    assert len(headwater("sources", "--json").lines) == 1
+    missing = headwater("remove", world.url("/gone"))
+    assert missing.code == 1
+    assert "headwater sources" in missing.err
+
+
+def test_opml_goes_in_and_out(headwater: Headwater, world: Web, tmp_path: Path) -> None:  # F3
+    document = f"""<opml version="2.0"><body>
+        <outline text="News"><outline type="rss" text="A" xmlUrl="{world.url("/a")}"/></outline><outline type="rss" xmlUrl="file:///etc/passwd"/></body></opml>"""
+    (tmp_path / "in.opml").write_text(document)
+    first = headwater("import", str(tmp_path / "in.opml"), "--json").lines[0]
+    assert (first["added"], first["already_there"], list(first["refused"])) == (1, 0, ["file:///etc/passwd"])
+    second = headwater("import", "-", "--json", given=document.encode()).lines[0]
+    assert (second["added"], second["already_there"]) == (0, 1)
+    exported = headwater("export").out
+    assert world.url("/a") in exported
+    assert 'text="News"' in exported
+    assert headwater("import", "-", given=b"no opml at all").code == 2
+
+
+def test_posts_are_found_by_their_words_after_a_crawl(headwater: Headwater, world: Web) -> None:
+    world.pages["/a"] = Answer(rss("lithium", "copper"))
+    headwater("add", world.url("/a"))
+    assert [post["title"] for post in headwater("search", "lithium", "--json").lines] == ["lithium"]
+    assert headwater("search", "?!").code == 2
+
+
+def test_try_shows_what_is_read_without_following(headwater: Headwater, world: Web, tmp_path: Path) -> None:
+    file = tmp_path / "feed.xml"
+    file.write_text(rss("one"))
+    world.pages["/feed"] = Answer(rss("one"))
+    for what in (str(file), world.url("/feed")):
+        [document] = headwater("try", what, "--json").lines
+        assert (document["format"], document["title"]) == ("rss20", "The News")
+        wanted = {"id", "url", "title", "published", "updated", "author", "content", "enclosures", "language"}
+        assert document["entries"][0].keys() == wanted
+        assert document["entries"][0]["published"] == "2026-11-02T10:00:00+00:00"
+    assert headwater("sources", "--json").lines == []
+    assert headwater("try", "no such thing").code == 2
+
+
+def test_config_says_where_each_value_comes_from_and_hides_secrets(headwater: Headwater) -> None:
+    lines = headwater("config", "--json", HEADWATER_PORT="9999", HEADWATER_PROXY_URL="http://me:hunter2@proxy").lines
+    by_name = {line["name"]: line for line in lines}
+    assert (by_name["HEADWATER_PORT"]["value"], by_name["HEADWATER_PORT"]["from"]) == (9999, "HEADWATER_PORT")
+    assert by_name["HEADWATER_HOST"]["from"] == "default"
+    assert "hunter2" not in json.dumps(lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        (["config"], {"HEADWATER_PROT": "1"}),
+        (["add", "ftp://files.example/"], {}),
+        (["add", "https://news.example/\nHost: evil"], {}),  # H18
+        (["add", "https://news.example/" + "x" * 100_000], {}),  # H19
+        (["add", "file:///etc/passwd"], {}),  # H13
+        (["frobnicate"], {}),
+        (["stream", "--limit", "none"], {}),
+        (["db", "downgrade", "nowhere"], {}),
+    ],
+)
+def test_bad_usage_exits_with_2_and_a_clear_word(headwater: Headwater, words: list[str], more: dict[str, str]) -> None:
+    ran = headwater(*words, **more)
+    assert ran.code == 2
+    assert ran.err.strip()
+    assert "Traceback" not in ran.err
+
+
+def test_errors_are_json_where_json_was_asked_for(headwater: Headwater) -> None:
+    ran = headwater("add", "ftp://files.example/", "--json")
+    assert json.loads(ran.err)["error"] == "bad_address"
+
+
+def test_the_schema_goes_up_and_down(headwater: Headwater) -> None:  # C11
+    assert headwater("db", "upgrade", "--json").lines[0]["revision"] is not None
+    assert headwater("db", "downgrade", "base", "--json").lines == [{"revision": None}]
+    assert headwater("sources").code == 0
+
+
+def test_the_doctor_finds_a_healthy_machine_and_a_taken_port(headwater: Headwater, world: Web) -> None:
+    port = world.address.rpartition(":")[2]
+    sick = headwater("doctor", "--json", HEADWATER_PORT=port)
+    assert sick.code == 1
+    assert {line["what"]: line["ok"] for line in sick.lines} == {
+        "python": True,
+        "sqlite": True,
+        "settings": True,
+        "data folder": True,
+        "database": True,
+        "reading process": True,
+        "port": False,
+    }
+
+
+def test_a_token_and_a_login_link_are_made(headwater: Headwater) -> None:
+    assert headwater("token").out.startswith("hw_api_")
+    assert "/login?token=hw_login_" in headwater("login").out

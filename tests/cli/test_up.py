@@ -1,0 +1,115 @@
+"""`headwater up` as a newcomer runs it: says where to go, crawls, and stops cleanly."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+
+from support.web import Answer, Web, rss
+
+
+@contextmanager
+def running(environ: dict[str, str], *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A Headwater with pages and crawl loop: the process and its login link."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headwater", "up", *words],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = ""
+    while "Ctrl-C stops it." not in said:
+        line = process.stdout.readline()
+        assert line, f"headwater ended: {said}"
+        said += line
+    try:
+        yield process, re.findall(r"http://\S+login\S+", said)[0]
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def ask(address: str, method: str, path: str, token: str, body: Any = None) -> tuple[int, Any]:
+    host = address.removeprefix("http://").split("/")[0]
+    connection = HTTPConnection(host, timeout=20)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, json.loads(text) if text else None
+
+
+def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture
+def port(environ: dict[str, str], world: Web) -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        environ["HEADWATER_PORT"] = str(probe.getsockname()[1])
+    return environ["HEADWATER_PORT"]
+
+
+def test_an_address_added_over_http_is_answered_at_once_and_read_behind_it(
+    environ: dict[str, str], port: str, world: Web, headwater: Any
+) -> None:  # D2
+    world.pages["/feed"] = Answer(rss("first"), delay=0.5)
+    with running(environ) as (process, link):
+        token = headwater("token").out.strip()
+        status, source = ask(link, "POST", "/api/sources", token, {"address": world.url("/feed")})
+        assert (status, source["status"]) == (202, "new")
+        items = until(lambda: ask(link, "GET", "/api/stream", token)[1]["items"])
+        assert [item["title"] for item in items] == ["first"]
+        found = until(lambda: ask(link, "GET", "/api/posts?q=first", token)[1]["items"])
+        assert found[0]["title"] == "first"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_lets_visits_finish_and_gives_the_others_back(
+    environ: dict[str, str], port: str, world: Web, headwater: Any, number: int
+) -> None:  # H97
+    environ["HEADWATER_SHUTDOWN_SECONDS"] = "1"
+    world.pages["/quick"] = Answer(rss("quick"), delay=0.4)
+    world.pages["/endless"] = Answer(rss("endless"), delay=20)
+    with running(environ) as (process, link):
+        token = headwater("token").out.strip()
+        for path in ("/quick", "/endless"):
+            ask(link, "POST", "/api/sources", token, {"address": world.url(path)})
+        until(lambda: len(world.asked) == 2)
+        process.send_signal(number)
+        assert process.wait(20) == 0
+        assert process.stdout is not None
+        assert "Stopped." in process.stdout.read()
+    rows = {row["address"].removeprefix(world.address): row for row in headwater("sources", "--json").lines}
+    assert rows["/quick"]["status"] == "ok"
+    assert (rows["/endless"]["status"], rows["/endless"]["checking"]) == ("new", False)
+
+
+def test_a_taken_port_is_said_at_once(environ: dict[str, str], world: Web, headwater: Any) -> None:
+    taken = world.address.rpartition(":")[2]
+    ran = headwater("up", "--port", taken)
+    assert ran.code == 2
+    assert f"127.0.0.1:{taken}" in ran.err
+    assert "--port" in ran.err
