@@ -128,6 +128,7 @@ class DueSource(NamedTuple):
     consecutive_failures: int
     status: str
     push_trust: int = 1
+    credential: bytes | None = None
 
 
 class Visit(NamedTuple):

@@ -35,6 +35,9 @@ class Settings(BaseSettings):
         None,
         "Where the store is: sqlite:///path or postgresql://user@host/name. Default: a file in the data folder.",
     )
+    secret_key: SecretStr | None = _setting(
+        None, "What encrypts passwords of sources at rest. Default: a key file in the data folder, made when needed."
+    )
     host: str = _setting("127.0.0.1", "Address the web server listens on.")
     port: int = _setting(8080, "Port the web server listens on.", ge=1, le=65535)
     public_url: str | None = _setting(
@@ -73,7 +76,7 @@ class Settings(BaseSettings):
         "auto", "How it is logged; auto: text on a terminal, else json."
     )
 
-    @field_validator("database_url", "proxy_url", "public_url", mode="before")
+    @field_validator("database_url", "secret_key", "proxy_url", "public_url", mode="before")
     @classmethod
     def _empty_is_unset(cls, value: Any) -> Any:
         return None if value == "" else value

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
+from ipaddress import IPv6Address
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
 
 from headwater.errors import BadAddress
 
 MAX_LENGTH = 8192
 
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\\\ud800-\udfff]")
 _DEFAULT_PORT = {"http": 80, "https": 443}
+_USERINFO_SAFE = "%:!$&'()*+,;=~-._"
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
@@ -22,10 +24,12 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff]")
 _TO_QUOTE = re.compile(r"[\s\"<>`{}|\\^]")
 
+# Parameters that say how a reader got there, and nothing about what is there.
 _TRACKING = re.compile(
-    r"(?:utm_\w*|(?:mc|mkt|hsa|pk|piwik|matomo|mtm|ns|vero|oly|__hs)_\w+|_hs(?:enc|mi)|_openstat|_ga|_gl|at_(?:medium|campaign|custom\d|link\w*)"
-    r"|[dfgt]clid|fbclid|gclsrc|gbraid|wbraid|msclkid|yclid|ysclid|twclid|ttclid|igshid|igsh|li_fat_id|wt\.?_?mc|wickedid|rb_clickid"
-    r"|s_cid|ncid|cmpid|cmp|ocid|xtor|ftcamp|smid|sr_share|feature|ref_src|ref_url|__twitter_impression|spm|from_source|source=rss.*)",
+    r"utm_\w*|(?:mc|mkt|hsa|pk|piwik|matomo|mtm|vero|oly|ns)_\w+|_hs(?:enc|mi)|__hs\w+|_openstat|_ga|_gl"
+    r"|at_(?:medium|campaign|custom\d|link\w*)|[dfg]clid|fbclid|gclsrc|[gw]braid|msclkid|ysclid|yclid|twclid|ttclid"
+    r"|igsh(?:id)?|li_fat_id|wt\.?_?mc|wickedid|rb_clickid|s_cid|ncid|cmpid|ocid|xtor|ftcamp|sr_share|ref_src|ref_url"
+    r"|__twitter_impression|spm|guccounter|guce_referrer(?:_sig)?",
     re.IGNORECASE,
 )
 
@@ -41,7 +45,7 @@ def canonical(address: str) -> str:
     parts = split(address)
     netloc = _netloc(parts)
     if "@" in parts.netloc:
-        netloc = parts.netloc.rpartition("@")[0] + "@" + netloc
+        netloc = quote(parts.netloc.rpartition("@")[0], safe=_USERINFO_SAFE) + "@" + netloc
     path = quote(parts.path, safe=_PATH_SAFE) or "/"
     query = quote(parts.query, safe=_PATH_SAFE + "?")
     return urlunsplit((parts.scheme, netloc, path, query, ""))
@@ -66,19 +70,29 @@ def split(address: str) -> SplitResult:
     return parts
 
 
+def without_credential(address: str) -> tuple[str, str | None]:
+    """A canonical address without its `name:password@`, and that, decoded, if there was one."""
+    scheme, _, rest = address.partition("://")
+    netloc, slash, path = rest.partition("/")
+    credential, mark, host = netloc.rpartition("@")
+    if not mark:
+        return address, None
+    return f"{scheme}://{host}{slash}{path}", unquote(credential)
+
+
 def host_of(parts: SplitResult) -> str:
     """The host in ASCII and lower case, or the reason why there is none that every program would read the same."""
     host = (parts.hostname or "").rstrip(".")
     if not host:
         raise BadAddress("The address has no host name.")
-    if ":" in host:
-        return host.lower()
-    if not host.isascii():
-        try:
-            host = host.encode("idna").decode("ascii")
-        except UnicodeError as error:
-            raise BadAddress(f"The host name is not valid: {error}.") from error
-    host = host.lower()
+    if "%" in host:
+        raise BadAddress("The host name contains a percent sign, which some programs undo and others do not.")
+    try:
+        if ":" in host:
+            return str(IPv6Address(host))
+        host = _ascii(host)
+    except ValueError as error:
+        raise BadAddress(f"The host name is not valid: {error}.") from error
     if not _HOST.fullmatch(host) or ".." in host:
         raise BadAddress("The host name contains characters that a host name cannot have.")
     return host
@@ -97,7 +111,7 @@ def safe_link(link: str | None, base: str | None) -> str | None:
     if scheme and scheme[1].lower() not in LINK_SCHEMES:
         return None
     try:
-        absolute = urljoin(base, link) if base else link
+        absolute = urljoin(base, link) if base and not scheme else link
         parts = urlsplit(absolute)
     except ValueError:
         return None
@@ -131,23 +145,23 @@ def identity(url: str) -> str:
         return plain[1] + (plain[2] or "").rstrip("/")
     try:
         parts = urlsplit(without_tracking(url.strip()))
-        host, port = (parts.hostname or "").rstrip("."), parts.port
+        host, port = _ascii((parts.hostname or "").rstrip(".")), parts.port
     except ValueError:
         return url.strip()
     if parts.scheme not in _DEFAULT_PORT:
         return url.strip()
-    if not host.isascii():
-        try:
-            host = host.encode("idna").decode("ascii")
-        except UnicodeError:
-            return url.strip()
-    netloc = host.removeprefix("www.")
+    netloc = host.removeprefix("www.") if host.count(".") > 1 else host
     if port is not None and port not in _DEFAULT_PORT.values():
         netloc += f":{port}"
     path = quote(parts.path, safe=_PATH_SAFE).rstrip("/")
     query = "?" + quote(parts.query, safe=_PATH_SAFE + "?") if parts.query else ""
     fragment = "#" + parts.fragment if parts.fragment[:1] in {"!", "/"} else ""
     return netloc + path + query + fragment
+
+
+def _ascii(host: str) -> str:
+    """A host name in lower case and, if it has other letters, as the name system knows it."""
+    return host.lower() if host.isascii() else host.encode("idna").decode("ascii").lower()
 
 
 def _netloc(parts: SplitResult) -> str:

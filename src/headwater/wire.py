@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 
 from headwater.accounts import tokens
+from headwater.accounts.vault import Vault, key_in
 from headwater.consumers import search
 from headwater.crawl import websub
 from headwater.crawl.crawler import Crawler
@@ -46,6 +47,12 @@ class Parts:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     readers: Readers | None = None
     hearing: websub.Hearing = field(default_factory=websub.Hearing)
+
+    @cached_property
+    def vault(self) -> Vault:
+        """Where passwords of sources are sealed and opened; its key is made the first time one is needed."""
+        given = self.settings.secret_key
+        return Vault(given.get_secret_value() if given else key_in(self.settings.data_dir))
 
     def wake(self) -> None:
         """Tell the crawl loop of this process to look now instead of at its next round."""
@@ -123,6 +130,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         visit_seconds=settings.visit_seconds,
         gap=settings.host_gap_seconds,
         held={},
+        unseal=lambda sealed: parts.vault.open(sealed),
     )
     crawler = Crawler(parts.db, tools, _and_heard(parts, on_saved))
     parts.readers = readers

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +19,14 @@ def world() -> Iterator[Web]:
 
 
 @pytest.fixture
-def environ(store_url: str) -> dict[str, str]:
+def environ(store_url: str, tmp_path: Path) -> dict[str, str]:
     """The settings of a Headwater that may visit loopback, with no politeness between its visits."""
-    return {**ALLOW_LOOPBACK, "HEADWATER_DATABASE_URL": store_url, "HEADWATER_HOST_GAP_SECONDS": "0"}
+    return {
+        **ALLOW_LOOPBACK,
+        "HEADWATER_DATABASE_URL": store_url,
+        "HEADWATER_DATA_DIR": str(tmp_path / "data"),
+        "HEADWATER_HOST_GAP_SECONDS": "0",
+    }
 
 
 @pytest.fixture

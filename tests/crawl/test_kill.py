@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -17,38 +13,12 @@ from headwater.crawl.follow import follow
 from headwater.settings import load
 from headwater.store.tables import event_outbox, posts, sources
 from headwater.wire import Parts
+from support.processes import kill, start
 from support.web import Answer, Web, rss
 
 FEEDS = 200
 KILLS = 20
 FEW_AT_ONCE = {"HEADWATER_MAX_CONCURRENCY": "8"}
-CRAWL_UNTIL_KILLED = """
-import asyncio
-from headwater import wire
-from headwater.settings import load
-from headwater.work import embedded
-
-async def crawl(parts):
-    async with wire.crawling(parts, lambda saved: None) as crawler:
-        print("crawling", flush=True)
-        await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, asyncio.Event())
-
-asyncio.run(crawl(wire.open_parts(load())))
-"""
-
-
-def start(environ: dict[str, str]) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", CRAWL_UNTIL_KILLED], env={**os.environ, **environ}, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "crawling\n"
-    return process
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
 
 
 def publish(world: Web, posts_each: int) -> None:

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 import pytest
 from sqlalchemy import Connection, func, select
-from test_kill import kill, start
-from test_two_processes import wait_until
 
 from headwater import wire
 from headwater.crawl.follow import follow
@@ -19,6 +17,7 @@ from headwater.store import leases
 from headwater.store.tables import crawls, sources
 from headwater.wire import Parts
 from support.posts import NOON
+from support.processes import kill, start, wait_until
 from support.web import Answer, Asked, Web, rss
 
 MINUTE = timedelta(minutes=1)

@@ -8,21 +8,14 @@ from functools import partial
 
 import pytest
 from sqlalchemy import func, select, update
-from test_kill import kill, start
 
 from headwater import wire
 from headwater.crawl.follow import follow
 from headwater.settings import load
 from headwater.store.tables import crawls, posts, sources
 from headwater.wire import Parts
+from support.processes import kill, start, wait_until
 from support.web import Answer, Asked, Web, rss
-
-
-def wait_until(condition: object, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def visits_reach(parts: Parts, count: int) -> bool:

@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 from headwater.consumers.search import CONSUMER
 from headwater.crawl.follow import unfollow
 from headwater.errors import BadInput
-from headwater.events.log import step
 from headwater.model import Reader
 from headwater.store import search
 from headwater.store.db import Database
+from support.log import consume_all
 from support.posts import NOON, a_post, a_source, visited
 
 POSTS = [
@@ -26,8 +26,7 @@ POSTS = [
 
 
 def index_all(db: Database) -> None:
-    while db.write_now(step, CONSUMER, NOON):
-        pass
+    consume_all(db, CONSUMER)
 
 
 def found(conn: Connection, owner: Reader, words: str) -> list[str]:

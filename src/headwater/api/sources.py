@@ -12,14 +12,14 @@ from typing_extensions import TypedDict
 from headwater.api import cursors, visits
 from headwater.api.auth import Asking, WithParts
 from headwater.api.inputs import Cursor, Id, Limit, NewSource, ScheduleFeed
-from headwater.api.shapes import Page, SourceDetailJson, SourceJson, source_json, visit_json
+from headwater.api.shapes import Page, SourceDetailJson, SourceJson, iso_or_none, source_json, visit_json
 from headwater.crawl import follow as following
 from headwater.crawl import opml
 from headwater.crawl.follow import Imported
 from headwater.crawl.opml import Outline
 from headwater.errors import AlreadyThere
 from headwater.model import Reader
-from headwater.store import sources
+from headwater.store import hub_subscriptions, sources
 from headwater.wire import Parts
 
 PAST_VISITS = 30
@@ -70,7 +70,13 @@ async def add_source(parts: WithParts, reader: Asking, wanted: NewSource) -> Sou
 
 async def follow(parts: Parts, reader: Reader, wanted: NewSource) -> sources.WatchedSource:
     added = await parts.db.write(
-        following.follow, reader, wanted.address, parts.now(), folder=wanted.folder, title=wanted.title
+        following.follow,
+        reader,
+        wanted.address,
+        parts.now(),
+        folder=wanted.folder,
+        title=wanted.title,
+        seal=parts.vault.seal,
     )
     if not added.new_subscription:
         raise AlreadyThere("You follow this address already.", source_id=added.source_id)
@@ -89,7 +95,9 @@ async def show_source(parts: WithParts, reader: Asking, source_id: Id) -> Source
     source = await visits.watched(parts, reader, source_id)
     past = await parts.db.read(sources.past_visits, source_id, PAST_VISITS)
     posts = await parts.db.read(sources.count_posts, source_id)
-    return {**source_json(source), "posts": posts, "visits": [visit_json(visit) for visit in past]}
+    pushed = iso_or_none(await parts.db.read(hub_subscriptions.active_since, source_id, parts.now()))
+    seen = [visit_json(visit) for visit in past]
+    return {**source_json(source), "pushed_since": pushed, "posts": posts, "visits": seen}
 
 
 @router.delete("/sources/{source_id}", status_code=204, summary="Stop following a source")
@@ -147,7 +155,7 @@ async def follow_all(parts: Parts, reader: Reader, outlines: Sequence[Outline]) 
     refused: dict[str, str] = {}
     for start in range(0, len(outlines), _AT_ONCE):
         part = outlines[start : start + _AT_ONCE]
-        done = await parts.db.write(following.follow_all, reader, part, parts.now())
+        done = await parts.db.write(following.follow_all, reader, part, parts.now(), parts.vault.seal)
         added += done.added
         already += done.already
         refused.update(done.refused)

@@ -80,7 +80,9 @@ def add(
         failed = 0
         for address in addresses:
             try:
-                added = parts.db.write_now(following.follow, owner, address, parts.now(), folder=folder)
+                added = parts.db.write_now(
+                    following.follow, owner, address, parts.now(), folder=folder, seal=parts.vault.seal
+                )
             except BadInput as error:
                 if len(addresses) == 1:
                     raise
@@ -262,7 +264,8 @@ def import_opml(
     document = sys.stdin.buffer.read() if str(file) == "-" else _read(file)
     outlines = opml.read(document)
     with opened() as (parts, owner), progress() as bar:
-        counts = parts.db.write_now(following.follow_all, owner, bar.track(outlines, description="adding"), parts.now())
+        listed = bar.track(outlines, description="adding")
+        counts = parts.db.write_now(following.follow_all, owner, listed, parts.now(), parts.vault.seal)
     if as_json:
         json_line({"added": counts.added, "already_there": counts.already, "refused": counts.refused})
         return
@@ -371,7 +374,8 @@ def _say_revision(parts: Parts, as_json: bool) -> None:
 
 
 def _source_id(parts: Parts, owner: Reader, name: str) -> int:
-    wanted = name if name.isdigit() else urls.canonical(following.with_scheme(name))
+    address = name if name.isdigit() else urls.canonical(following.with_scheme(name))
+    wanted, _ = urls.without_credential(address)
     source_id = parts.db.read_now(sources.find, owner, wanted)
     if source_id is None:
         raise NotFound(f"You do not follow {name}. `headwater sources` lists what you follow.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,6 +18,9 @@ from headwater.store import outbox, sources
 from headwater.store.sources import Added
 
 _BARE_HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d+)?([/?#].*)?")
+
+
+Seal = Callable[[str], bytes]
 
 
 class Imported(NamedTuple):
@@ -40,12 +43,25 @@ def follow(
     *,
     folder: str | None = None,
     title: str | None = None,
+    seal: Seal | None = None,
 ) -> Added:
-    """Follow the feed or site at this address. Returns at once; the first visit finds the feed and its posts."""
-    address = urls.canonical(with_scheme(address))
-    host = urls.host_of(urls.split(address))
+    """Follow the feed or site at this address. Returns at once; the first visit finds the feed and its posts.
+
+    A name and password in the address are taken out of it and kept sealed.
+    """
+    address, credential = urls.without_credential(urls.canonical(with_scheme(address)))
+    if credential and seal is None:
+        raise BadAddress("An address with a password cannot be added this way.")
     added = sources.add(
-        conn, reader, kind="rss", address=address, host=host, now=now, folder=folder, custom_title=title
+        conn,
+        reader,
+        kind="rss",
+        address=address,
+        host=urls.host_of(urls.split(address)),
+        now=now,
+        folder=folder,
+        custom_title=title,
+        credential=seal(credential) if credential and seal else None,
     )
     facts: dict[str, Any] = {"source_id": added.source_id, "address": address}
     events = []
@@ -58,13 +74,15 @@ def follow(
     return added
 
 
-def follow_all(conn: Connection, reader: Reader, outlines: Iterable[Outline], now: datetime) -> Imported:
+def follow_all(
+    conn: Connection, reader: Reader, outlines: Iterable[Outline], now: datetime, seal: Seal | None = None
+) -> Imported:
     """Follow everything in a list; an address that cannot be used is reported and does not stop the others."""
     added = already = 0
     refused = {}
     for outline in outlines:
         try:
-            done = follow(conn, reader, outline.address, now, folder=outline.folder, title=outline.title)
+            done = follow(conn, reader, outline.address, now, folder=outline.folder, title=outline.title, seal=seal)
         except BadAddress as error:
             refused[outline.address] = error.detail
             continue

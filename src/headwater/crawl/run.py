@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -45,6 +46,7 @@ class Tools(NamedTuple):
     visit_seconds: float
     gap: float
     held: dict[str, datetime]
+    unseal: Callable[[bytes], str]
 
 
 class Look(NamedTuple):
@@ -79,6 +81,8 @@ async def visit(due: DueSource, tools: Tools) -> Visit:
 async def _look(due: DueSource, tools: Tools) -> Look:
     source, state = due.source, due.state
     asked = conditional(KINDS[source.kind].first(source, state), state, tools.now())
+    if due.credential:
+        asked = authorized(asked, tools.unseal(due.credential))
     response = None
     try:
         response = await _ask(asked, tools)
@@ -130,6 +134,12 @@ def conditional(request: Request, state: SourceState, now: datetime) -> Request:
     if state.last_modified:
         headers.append(("If-Modified-Since", state.last_modified))
     return request._replace(headers=tuple(headers))
+
+
+def authorized(request: Request, credential: str) -> Request:
+    """With `name:password` as the server wants it; `fetch` drops it on a redirect to another host."""
+    basic = b64encode(credential.encode()).decode()
+    return request._replace(headers=(*request.headers, ("Authorization", f"Basic {basic}")))
 
 
 def _has_condition(request: Request) -> bool:

@@ -14,12 +14,16 @@ from headwater.store.outbox import LoggedEvent
 
 
 class Consumer(NamedTuple):
-    """Code that gives events their effect: the kinds it wants, how many at once, and a function."""
+    """Code that gives events their effect: the kinds it wants, a function, how many at once.
+
+    `rest` is how long it lets events gather when it has caught up: for work that is cheaper in large batches.
+    """
 
     name: str
     kinds: frozenset[str]
     handle: Callable[[Connection, list[LoggedEvent]], None]
     batch: int = 500
+    rest: float = 1.0
 
 
 def step(conn: Connection, consumer: Consumer, now: datetime) -> int:

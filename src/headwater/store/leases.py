@@ -24,7 +24,7 @@ SPREAD = timedelta(minutes=1)
 HEAL_STEP = 500
 
 _COLUMNS = """id, kind, address, title, settings, etag, last_modified, body_hash, last_seen_post_id,
-    last_seen_created_at, validated_at, host, interval_seconds, consecutive_failures, status, turn_at,
+    last_seen_created_at, validated_at, host, interval_seconds, consecutive_failures, status, turn_at, credential,
     (SELECT trust FROM hub_subscriptions h
         WHERE h.source_id = sources.id AND h.state = 'active' AND h.lease_until > ?)"""
 _FREE = f"SELECT {_COLUMNS} FROM sources WHERE (lease_until IS NULL OR lease_until <= ?)"
@@ -188,5 +188,6 @@ def _due(row: tuple[Any, ...], lease: str, lease_until: datetime, start_at: date
         interval_seconds=row[12],
         consecutive_failures=row[13],
         status=row[14],
-        push_trust=row[16] or 1,
+        credential=row[16],
+        push_trust=row[17] or 1,
     )

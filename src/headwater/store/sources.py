@@ -21,6 +21,7 @@ _subscribe = portable(
     """INSERT INTO subscriptions (tenant_id, user_id, source_id, folder, title, created_at) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING RETURNING source_id"""
 )
+_keep_credential = portable("UPDATE sources SET credential = ? WHERE id = ?")
 _wake_if_asleep = portable("UPDATE sources SET active = ?, next_check_at = ? WHERE id = ? AND NOT active")
 
 
@@ -91,6 +92,7 @@ def add(
     title: str = "",
     folder: str | None = None,
     custom_title: str | None = None,
+    credential: bytes | None = None,
 ) -> Added:
     """Follow a source, creating it if nobody watches it yet. It is due at once. Doing it twice changes nothing."""
     source_id = moves.source_at(conn, address)
@@ -100,6 +102,8 @@ def add(
         new_source = bool(rows)
         source_id = rows[0][0] if rows else moves.source_at(conn, address)
         assert source_id is not None
+    if credential is not None:
+        _keep_credential.once(conn, credential, source_id)
     subscribed = _subscribe.all(conn, reader.tenant_id, reader.user_id, source_id, folder, custom_title, now)
     if subscribed and not new_source:
         _wake_if_asleep.once(conn, True, now, source_id)

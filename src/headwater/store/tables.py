@@ -47,6 +47,7 @@ sources = Table(
     Column("site_url", Text),
     Column("language", Text),
     Column("settings", Json, nullable=False, server_default="{}"),
+    Column("credential", LargeBinary),  # sealed name and password
     Column("active", Boolean, nullable=False, server_default=true()),
     Column("created_at", Moment, nullable=False),
     # What the next request says about what we have.

@@ -102,9 +102,9 @@ async def catch_up(db: Database, consumers: Sequence[Consumer], now: Callable[[]
 
 async def _follow_log(db: Database, consumer: Consumer, now: Callable[[], datetime], stop: asyncio.Event) -> None:
     while not stop.is_set():
-        pause = POLL_SECONDS
+        pause = consumer.rest
         try:
-            if await db.write(log_step, consumer, now()):
+            if await db.write(log_step, consumer, now()) == consumer.batch:
                 pause = 0.0
         except Exception:  # whatever a consumer does wrong, the log goes on (H98)
             log.exception("consumer.failed", consumer=consumer.name)

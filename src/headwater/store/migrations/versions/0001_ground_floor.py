@@ -44,6 +44,7 @@ def upgrade() -> None:
         sa.Column("site_url", sa.Text(), nullable=True),
         sa.Column("language", sa.Text(), nullable=True),
         sa.Column("settings", Json, server_default="{}", nullable=False),
+        sa.Column("credential", sa.LargeBinary(), nullable=True),
         sa.Column("active", sa.Boolean(), server_default=sa.true(), nullable=False),
         sa.Column("created_at", Moment(), nullable=False),
         sa.Column("etag", sa.Text(), nullable=True),

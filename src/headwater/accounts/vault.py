@@ -1,0 +1,46 @@
+"""Secrets that have to be used again, such as a feed's password, encrypted at rest."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from headwater.errors import SourceFailure, StoreUnavailable
+
+
+class Vault:
+    """Seals and opens with one key. Whoever has the database alone has no secret."""
+
+    def __init__(self, key: str) -> None:
+        self._fernet = Fernet(base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
+
+    def seal(self, secret: str) -> bytes:
+        return self._fernet.encrypt(secret.encode())
+
+    def open(self, sealed: bytes) -> str:
+        try:
+            return self._fernet.decrypt(sealed).decode()
+        except InvalidToken as error:
+            raise SourceFailure(
+                "The password of this source cannot be read with the present HEADWATER_SECRET_KEY. Follow it again."
+            ) from error
+
+
+def key_in(folder: Path) -> str:
+    """The key kept in this folder, for its owner's eyes alone; made when there is none yet."""
+    file = folder / "secret.key"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return file.read_text(encoding="ascii").strip()
+        with os.fdopen(handle, "w", encoding="ascii") as made:
+            made.write(Fernet.generate_key().decode())
+        return file.read_text(encoding="ascii")
+    except OSError as error:
+        raise StoreUnavailable(f"The key {file} can be neither read nor made: {error.strerror}.") from error

@@ -1,0 +1,45 @@
+"""Headwater's crawl loop in a process of its own, to be killed and paused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+CRAWL_UNTIL_KILLED = """
+import asyncio
+from headwater import wire
+from headwater.settings import load
+from headwater.work import embedded
+
+async def crawl(parts):
+    async with wire.crawling(parts, lambda saved: None) as crawler:
+        print("crawling", flush=True)
+        await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, asyncio.Event())
+
+asyncio.run(crawl(wire.open_parts(load())))
+"""
+
+
+def start(environ: dict[str, str]) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CRAWL_UNTIL_KILLED], env={**os.environ, **environ}, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "crawling\n"
+    return process
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
