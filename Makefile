@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-poll constraints services-down clean
+.PHONY: help run test lint format bench bench-poll bench-search constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -28,7 +28,11 @@ format:  ## put the code into the common form
 	@.venv/bin/ruff check --fix . scripts/services
 	@.venv/bin/ruff format . scripts/services
 
-bench: bench-poll  ## run all benchmarks
+bench: bench-poll bench-search  ## run all benchmarks
+
+bench-search:  ## search in stores of 10 thousand to 1 million posts
+	@scripts/venv dev
+	@exec .venv/bin/python bench/search.py
 
 bench-poll:  ## poll FEEDS feeds with Headwater and PEERS, and compare (make bench-poll FEEDS=2000 PEERS=yarr,miniflux)
 	@scripts/venv dev

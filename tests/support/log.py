@@ -15,7 +15,7 @@ LEFT = """SELECT count(*) FROM event_outbox o WHERE NOT EXISTS (
 
 
 def consume_all(db: Database, consumer: Consumer) -> None:
-    """PostgreSQL shows an event only when no older transaction is open, in any database of the server: wait for that."""
+    """PostgreSQL shows an event once no older transaction is open in any database of the server: wait for that."""
     deadline = time.monotonic() + 60
     while db.write_now(step, consumer, NOON) or db.read_now(_left, consumer.name):
         assert time.monotonic() < deadline, "the consumer did not come to the end of the log"
