@@ -22,7 +22,7 @@ from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.model import Reader, SavedVisit
 from headwater.settings import Loaded, Settings
-from headwater.store import accounts, hub_subscriptions, leases, migrate, outbox, visits
+from headwater.store import accounts, leases, migrate, outbox, visits
 from headwater.store.db import Database
 from headwater.work.embedded import Pace, Periodic
 
@@ -38,7 +38,7 @@ def utc_now() -> datetime:
 class Parts:
     """What the ways in work with. `now` is the clock; `woken` is set when there may be something due.
 
-    While this process crawls, `readers` can read a push as well; `hearing` collects what visits tell about hubs.
+    While this process crawls, `readers` can read a push as well.
     """
 
     settings: Settings
@@ -46,7 +46,6 @@ class Parts:
     now: Callable[[], datetime] = utc_now
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     readers: Readers | None = None
-    hearing: websub.Hearing = field(default_factory=websub.Hearing)
 
     @cached_property
     def vault(self) -> Vault:
@@ -132,7 +131,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         held={},
         unseal=lambda sealed: parts.vault.open(sealed),
     )
-    crawler = Crawler(parts.db, tools, _and_heard(parts, on_saved))
+    crawler = Crawler(parts.db, tools, on_saved)
     parts.readers = readers
     try:
         yield crawler
@@ -141,20 +140,6 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
         await client.close()
         await readers.close()
-        if heard := parts.hearing.take():
-            await parts.db.write(hub_subscriptions.learn, heard, parts.now())
-
-
-def _and_heard(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Callable[[SavedVisit], None]:
-    """Only an instance that hubs can reach listens for them."""
-    if not parts.settings.public_url:
-        return on_saved
-
-    def heard(saved: SavedVisit) -> None:
-        parts.hearing.note(saved)
-        on_saved(saved)
-
-    return heard
 
 
 async def ask_hubs(parts: Parts) -> int:
@@ -164,7 +149,7 @@ async def ask_hubs(parts: Parts) -> int:
     client = open_client(parts)
     try:
         ask = partial(client.fetch, timeout=HUB_SECONDS)
-        return await websub.ask_hubs(parts.db, ask, parts.settings.public_url, parts.now, parts.hearing.take())
+        return await websub.ask_hubs(parts.db, ask, parts.settings.public_url, parts.now)
     finally:
         await client.close()
 

@@ -66,6 +66,9 @@ class Client:
     def post(self, path: str, body: Any = None, **headers: str) -> Answer:
         return self("POST", path, body, **headers)
 
+    def patch(self, path: str, body: Any) -> Answer:
+        return self("PATCH", path, body)
+
 
 @dataclass
 class Running:

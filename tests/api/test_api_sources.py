@@ -104,6 +104,17 @@ def test_a_failed_visit_is_told_with_its_reason_and_since_when(headwater: Runnin
     assert shown["failing_since"] is not None
 
 
+def test_a_source_is_renamed_and_moved_and_only_what_is_given_changes(on_both: Running) -> None:
+    client = on_both.program()
+    first = client.post("/api/sources", {"address": "https://news.example/feed", "folder": "World"}).json()
+    path = f"/api/sources/{first['id']}"
+    assert client.patch(path, {"title": "My news"}).json()["title"] == "My news"
+    moved = client.patch(path, {"folder": None}).json()
+    assert (moved["title"], moved["folder"]) == ("My news", None)
+    assert client.patch(path, {}).status == 422
+    assert client.patch("/api/sources/999", {"folder": "x"}).status == 404
+
+
 def test_unfollowing_takes_the_source_and_its_posts_out_of_sight(on_both: Running) -> None:
     source_id = on_both.source()
     [post_id] = on_both.publish(source_id, a_post("a"))

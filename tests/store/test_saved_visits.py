@@ -192,6 +192,18 @@ def test_a_gone_source_is_retired_and_says_so(db: Database, owner: Reader) -> No
     db.write_now(work)
 
 
+def test_a_source_without_new_posts_for_long_is_shown_as_silent(db: Database, owner: Reader) -> None:  # F4
+    def work(conn: Connection) -> None:
+        source_id = a_source(conn, owner)
+        visited(conn, source_id, [a_post("1")])
+        for days, status in ((59, "ok"), (61, "silent")):
+            seen = sources.watched_one(conn, owner, source_id, NOON + timedelta(days=days))
+            assert seen is not None
+            assert seen.status == status
+
+    db.write_now(work)
+
+
 def test_a_site_whose_feed_was_found_lives_at_the_feeds_address_and_is_known_by_both(
     db: Database, owner: Reader
 ) -> None:

@@ -74,7 +74,7 @@ _REFUSED = {"address": "ftp://example.org/", "reason": "Only http:// and https:/
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "SourceJson": _SOURCE,
-    "SourceDetailJson": {**_SOURCE, "posts": 120, "visits": [_VISIT]},
+    "SourceDetailJson": {**_SOURCE, "pushed_since": "2026-01-06T07:00:00Z", "posts": 120, "visits": [_VISIT]},
     "VisitJson": _VISIT,
     "PostJson": _POST,
     "StoryJson": _STORY,

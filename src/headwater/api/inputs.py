@@ -35,6 +35,13 @@ class NewSource(BaseModel):
     title: Name | None = Field(default=None, description="your own name for it")
 
 
+class Arrangement(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"folder": "Markets"}})
+
+    folder: Name | None = Field(default=None, description="the folder to put it in; null for none")
+    title: Name | None = Field(default=None, description="your own name for it; null for its own")
+
+
 class ScheduleFeed(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"feed_id": 12, "force_immediate": True}})
 

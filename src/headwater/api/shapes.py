@@ -56,6 +56,7 @@ class VisitJson(TypedDict):
 class SourceDetailJson(SourceJson):
     """A source with the number of its posts and its latest visits."""
 
+    pushed_since: Annotated[Time | None, Field(description="since when a hub pushes it (WebSub); null: it is polled")]
     posts: int
     visits: list[VisitJson]
 
@@ -134,14 +135,14 @@ def source_json(source: WatchedSource) -> SourceJson:
         "status": source.status,
         "active": source.active,
         "created_at": iso(source.created_at),
-        "last_crawled_at": _iso_or_none(source.last_crawled_at),
+        "last_crawled_at": iso_or_none(source.last_crawled_at),
         "next_check_at": iso(source.next_check_at),
         "checking": source.checking,
         "waits_for": source.waits_for,
-        "newest_post_at": _iso_or_none(source.newest_post_at),
+        "newest_post_at": iso_or_none(source.newest_post_at),
         "interval_seconds": source.interval_seconds,
         "consecutive_failures": source.consecutive_failures,
-        "failing_since": _iso_or_none(source.failing_since),
+        "failing_since": iso_or_none(source.failing_since),
         "last_error_code": source.last_error_code,
         "last_error": source.last_error,
     }
@@ -204,5 +205,5 @@ def _member_json(post: StreamPost) -> MemberJson:
     }
 
 
-def _iso_or_none(moment: datetime | None) -> str | None:
+def iso_or_none(moment: datetime | None) -> str | None:
     return iso(moment) if moment else None

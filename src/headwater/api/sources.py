@@ -11,13 +11,13 @@ from typing_extensions import TypedDict
 
 from headwater.api import cursors, visits
 from headwater.api.auth import Asking, WithParts
-from headwater.api.inputs import Cursor, Id, Limit, NewSource, ScheduleFeed
+from headwater.api.inputs import Arrangement, Cursor, Id, Limit, NewSource, ScheduleFeed
 from headwater.api.shapes import Page, SourceDetailJson, SourceJson, iso_or_none, source_json, visit_json
 from headwater.crawl import follow as following
 from headwater.crawl import opml
 from headwater.crawl.follow import Imported
 from headwater.crawl.opml import Outline
-from headwater.errors import AlreadyThere
+from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.model import Reader
 from headwater.store import hub_subscriptions, sources
 from headwater.wire import Parts
@@ -98,6 +98,17 @@ async def show_source(parts: WithParts, reader: Asking, source_id: Id) -> Source
     pushed = iso_or_none(await parts.db.read(hub_subscriptions.active_since, source_id, parts.now()))
     seen = [visit_json(visit) for visit in past]
     return {**source_json(source), "pushed_since": pushed, "posts": posts, "visits": seen}
+
+
+@router.patch("/sources/{source_id}", summary="Rename a source or move it to a folder")
+async def arrange_source(parts: WithParts, reader: Asking, source_id: Id, wanted: Arrangement) -> SourceJson:
+    """Only the fields that are given change."""
+    given = wanted.model_dump(exclude_unset=True)
+    if not given:
+        raise BadInput("Nothing to change: give folder, title or both.")
+    if not await parts.db.write(lambda conn: sources.arrange(conn, reader, source_id, **given)):
+        raise NotFound(f"You do not follow a source {source_id}.")
+    return source_json(await visits.watched(parts, reader, source_id))
 
 
 @router.delete("/sources/{source_id}", status_code=204, summary="Stop following a source")

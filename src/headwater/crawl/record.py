@@ -1,4 +1,4 @@
-"""The end of a visit: posts, state, the visit's row and the events, in one transaction."""
+"""The end of a visit: posts, state, the visit's row, the hub it heard of and the events, in one transaction."""
 
 from __future__ import annotations
 
@@ -8,15 +8,34 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from headwater import urls
+from headwater.errors import BadAddress
 from headwater.events import catalogue
 from headwater.model import Event, SavedVisit, StoredPost, Visit
-from headwater.store import outbox, visits
+from headwater.store import hub_subscriptions, outbox, visits
+from headwater.store.hub_subscriptions import Heard
 
 
 def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[SavedVisit]:
     saved = visits.save(conn, finished, now)
     outbox.append(conn, [event for one in saved if one.accepted for event in events_of(one)], now)
+    hub_subscriptions.learn(conn, [heard for one in saved if (heard := heard_in(one))], now)
     return saved
+
+
+def heard_in(saved: SavedVisit) -> Heard | None:
+    """What a visit says about pushes; None: nothing. Pure."""
+    source_id, facts, missed = saved.visit.source_id, saved.visit.facts, saved.count("new")
+    if not saved.accepted or facts is None:
+        return None
+    topic = facts.self_url or saved.visit.moved_to or saved.address
+    try:
+        hub = urls.canonical(facts.hub) if facts.hub else None
+        if "@" in urls.split(topic).netloc:
+            hub = None  # the password of a source is no business of its hub
+    except BadAddress:
+        hub = None
+    return Heard(source_id, hub, topic, missed) if hub or missed else None
 
 
 def events_of(saved: SavedVisit) -> list[Event]:

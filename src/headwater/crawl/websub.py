@@ -1,6 +1,6 @@
 """WebSub, the subscriber's side: asks hubs to push, knows their signatures, and lets pushes become posts.
 
-    1. a visit reads a feed that offers a hub          `Hearing`, `store.hub_subscriptions.learn`
+    1. a visit reads a feed that offers a hub          `record.heard_in`, `store.hub_subscriptions.learn`
     2. the hub is asked, now and before each lease ends  `ask_hubs`
     3. the hub makes sure that it was us               `api/websub.py`
     4. the hub pushes; the signature says it is the hub  `is_signed`
@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
 import structlog
 from sqlalchemy import Connection
 
-from headwater import urls
 from headwater.crawl.readers import Readers
 from headwater.crawl.record import events_of
-from headwater.errors import BadAddress, BadInput, SourceFailure
+from headwater.errors import BadInput, SourceFailure
 from headwater.model import Post, Request, Response, SavedVisit, SourceState
 from headwater.store import hub_subscriptions, outbox, pushes
 from headwater.store.db import Database
-from headwater.store.hub_subscriptions import Heard, HubSubscription
+from headwater.store.hub_subscriptions import HubSubscription
 
 PATH = "/websub/"
 LEASE = timedelta(days=10)  # what is asked for; the hub decides
@@ -40,49 +39,13 @@ _HEADERS = ("x-hub-signature-256", "x-hub-signature")
 log = structlog.get_logger(__name__)
 
 
-class Hearing:
-    """Collects what visits tell about pushes, so that it is written in batches. What a crash takes with it is heard
-    again at the feed's next change."""
-
-    def __init__(self) -> None:
-        self._heard: dict[int, Heard] = {}
-
-    def note(self, saved: SavedVisit) -> None:
-        heard = heard_in(saved)
-        if heard is not None:
-            earlier = self._heard.get(heard.source_id, heard)
-            self._heard[heard.source_id] = heard._replace(missed=max(heard.missed, earlier.missed))
-
-    def take(self) -> list[Heard]:
-        heard, self._heard = list(self._heard.values()), {}
-        return heard
-
-
-def heard_in(saved: SavedVisit) -> Heard | None:
-    """What a visit says about pushes; None: nothing. Pure."""
-    source_id, facts, missed = saved.visit.source_id, saved.visit.facts, saved.count("new")
-    if not saved.accepted or facts is None:
-        return None
-    topic = facts.self_url or saved.visit.moved_to or saved.address
-    try:
-        hub = urls.canonical(facts.hub) if facts.hub else None
-        if "@" in urls.split(topic).netloc:
-            hub = None  # the password of a source is no business of its hub
-    except BadAddress:
-        hub = None
-    return Heard(source_id, hub, topic, missed) if hub or missed else None
-
-
 async def ask_hubs(
     db: Database,
     fetch: Callable[[Request], Awaitable[Response]],
     public_url: str,
     now: Callable[[], datetime],
-    heard: Sequence[Heard] = (),
 ) -> int:
-    """Write down what was heard, then ask every hub whose time has come, within one batch; returns how many."""
-    if heard:
-        await db.write(hub_subscriptions.learn, heard, now())
+    """Ask every hub whose time has come, within one batch; returns how many."""
     due = await db.write(hub_subscriptions.take_due, now(), MOST_ASKED)
     answers = await asyncio.gather(*(_ask(one, fetch, public_url) for one in due))
     failures = [(one.callback_id, error) for one, error in zip(due, answers, strict=True) if error]

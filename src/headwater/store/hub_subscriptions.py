@@ -126,6 +126,8 @@ def retry_after(failures: int) -> timedelta:
 
 def learn(conn: Connection, heard: Sequence[Heard], now: datetime) -> None:
     """Write down which hubs visits were offered, and trust those less whose pushes had missed something."""
+    if not heard:
+        return
     rows = _select_heard.all(conn, listed(conn, [one.source_id for one in heard]))
     known = {source_id: (hub, topic, state, trust) for source_id, hub, topic, state, trust in rows}
     offers, trusts = [], []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, tuple_, update
@@ -47,6 +47,9 @@ class WatchedSource(NamedTuple):
     failing_since: datetime | None
     last_error_code: str | None
     last_error: str | None
+
+
+SILENT_AFTER = timedelta(days=60)
 
 
 class Added(NamedTuple):
@@ -275,7 +278,7 @@ def _watched_row(row: Row[Any], now: datetime) -> WatchedSource:
         title=row.custom_title or row.title or row.address,
         folder=row.folder,
         site_url=row.site_url,
-        status=row.status,
+        status=_shown_status(row.status, row.last_seen_created_at, now),
         active=row.active,
         created_at=row.created_at,
         last_crawled_at=row.last_crawled_at,
@@ -289,3 +292,16 @@ def _watched_row(row: Row[Any], now: datetime) -> WatchedSource:
         last_error_code=row.last_error_code,
         last_error=row.last_error,
     )
+
+
+def _shown_status(status: str, newest_post_at: datetime | None, now: datetime) -> str:
+    """A source that answers but has published nothing for long is silent: it may have died without saying so (F4)."""
+    if status == "ok" and newest_post_at is not None and now - newest_post_at > SILENT_AFTER:
+        return "silent"
+    return status
+
+
+def arrange(conn: Connection, reader: Reader, source_id: int, **wanted: str | None) -> bool:
+    """Give a followed source another `title` or `folder`; None takes it away."""
+    mine = and_(_follows(reader), subscriptions.c.source_id == source_id)
+    return bool(conn.execute(update(subscriptions).where(mine).values(**wanted)).rowcount)

@@ -25,11 +25,12 @@ _STATES = {
     "new": State("Looking for the feed…", "busy", "search"),
     "ok": State("Working", "good", "check"),
     "empty": State("Empty", "quiet", "circle"),
+    "silent": State("Silent", "quiet", "circle"),
     "failing": State("Failing", "bad", "alert"),
     "blocked": State("Blocked", "bad", "block"),
     "retired": State("Gone for good", "quiet", "archive"),
 }
-ATTENTION = ("failing", "blocked", "empty", "retired")
+ATTENTION = ("failing", "blocked", "empty", "silent", "retired")
 
 
 def state_of(source: WatchedSource) -> State:
