@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
-from functools import lru_cache
 from hashlib import blake2b
 from html import escape, unescape
 
 import nh3
+
+from headwater.urls import safe_link
 
 
 def _names(text: str) -> frozenset[str]:
@@ -43,22 +45,23 @@ _SCHEMES = {"http", "https", "mailto", "magnet", "ftp", "gemini", "tel", "xmpp",
 # Elements that only carry style. They go anyway; taking them out first spares the HTML parser half its work on code.
 _STYLE_ONLY = re.compile(r"</?(?:span|font)(?:\s[^<>\"]*+(?:\"[^<>\"]*+\"[^<>\"]*+)*+)?>")
 
-# Images that are there to be counted, not seen.
-_TINY = frozenset({"0", "1", "0px", "1px"})
-_COUNTER = re.compile(
-    r"https?://(?:feeds\.[^/]+/~(?:r|ff|4)/|pixel\.|stats\.wordpress\.com/|medium\.com/_/stat|rss\.buysellads\.com/"
+# Images that are there to be counted, not seen, in nh3's output, which has no bracket within a tag: tiny ones, those of
+# known counters, and those that have nothing to show.
+_COUNTERS = (
+    r"feeds\.[^/]+/~(?:r|ff|4)/|pixel\.|stats\.wordpress\.com/|medium\.com/_/stat|rss\.buysellads\.com/"
     r"|(?:[^/]+\.)?(?:feedsportal|doubleclick|scorecardresearch|google-analytics|feedblitz|statcounter)\.(?:com|net)/"
-    r"|feeds\.feedburner\.com/|blogger\.googleusercontent\.com/tracker/|[^/]*/(?:b|pixel|blank|spacer)\.gif)",
-    re.IGNORECASE,
+    r"|feeds\.feedburner\.com/|blogger\.googleusercontent\.com/tracker/|[^/]*/(?:b|pixel|blank|spacer)\.gif"
 )
-# The images in nh3's output, which writes every attribute as name="value" with quotes escaped.
-_IMAGE = re.compile(r'<img((?: [a-z]+="[^"]*")*)>')
-_ATTRIBUTE = re.compile(r' ([a-z]+)="([^"]*)"')
+_COUNTING_IMAGE = re.compile(
+    rf'<img(?:(?=[^>]* (?:width|height)="\s*[01](?:px)?\s*")|(?![^>]* src="[^"])|(?=[^>]* src="https?://(?:{_COUNTERS})))[^>]*>'
+)
 
 _PRINTABLE = re.compile(
     "[ -~\n\t\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*+"
 )
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+# In clean HTML a bracket is always a tag's.
+_CLEAN_TAG = re.compile(r"<[^>]*+>")
 # None of these looks twice at a character, however it is fed.
 _MARKUP = re.compile(r"<!--(?>.*?(?:-->|\Z))|<[a-zA-Z/!?][^<>]*+>", re.DOTALL)
 _BREAK = re.compile(r"</?(?:p|div|br|li|tr|td|th|h[1-6]|blockquote|pre|hr|dd|dt|figcaption)\b[^<>]*+>", re.IGNORECASE)
@@ -103,7 +106,7 @@ def plain(text: str) -> str:
         text = _MARKUP.sub("", _BREAK.sub(" ", _UNREAD.sub(" ", text)))
     if "&" in text:
         text = unescape(text)
-    return printable(" ".join(text.split()))
+    return " ".join(printable(text).split())
 
 
 def clean_html(html: str, base: str | None) -> str:
@@ -117,15 +120,14 @@ def clean_html(html: str, base: str | None) -> str:
         html = _STYLE_ONLY.sub("", html)
     if not _is_tame(html):
         return text_as_html(plain(html))
+    _here.base = base
     try:
-        html = _cleaner(base).clean(html)
+        html = _CLEANER.clean(html)
     except UnicodeEncodeError:
         # A lone surrogate, which nh3 cannot be given.
-        html = _cleaner(base).clean(printable(html))
+        html = _CLEANER.clean(printable(html))
     html = printable(html)
-    if "<img" in html:
-        html = _IMAGE.sub(lambda found: "" if _is_counter(found[1]) else found[0], html)
-    return html
+    return _COUNTING_IMAGE.sub("", html) if "<img" in html else html
 
 
 def text_as_html(text: str) -> str:
@@ -138,7 +140,7 @@ def text_hash(title: str, content: str) -> bytes:
     digest = blake2b(_folded(title), digest_size=16)
     digest.update(b"\0")
     if "<" in content:
-        content = _MARKUP.sub("", content)
+        content = _CLEAN_TAG.sub("", content)
     if "&nbsp;" in content:
         content = content.replace("&nbsp;", " ")
     digest.update(_folded(content))
@@ -174,31 +176,18 @@ def _depth(html: str) -> int:
     return deepest
 
 
-def _is_counter(attributes: str) -> bool:
-    source = None
-    for name, value in _ATTRIBUTE.findall(attributes):
-        if name == "src":
-            source = value
-        elif name in {"width", "height"} and value.strip().lower() in _TINY:
-            return True
-    return not source or _COUNTER.match(source) is not None
+class _Here(threading.local):
+    """The base of the fragment that is being cleaned on this thread. Making a cleaner for each would take longer."""
+
+    base: str | None = None
 
 
-@lru_cache(maxsize=64)
-def _cleaner(base: str | None) -> nh3.Cleaner:
-    try:
-        return _cleaner_that(("rewrite_with_base", base) if base else "deny")
-    except ValueError:
-        # The base itself is no address.
-        return _cleaner_that("deny")
-
-
-def _cleaner_that(treats_relative: nh3.UrlRelative) -> nh3.Cleaner:
-    return nh3.Cleaner(
-        tags=_KEPT,
-        clean_content_tags=_DROPPED_WHOLE,
-        attributes=_KEPT_ATTRIBUTES,
-        link_rel="noopener noreferrer",
-        url_schemes=_SCHEMES,
-        url_relative=treats_relative,
-    )
+_here = _Here()
+_CLEANER = nh3.Cleaner(
+    tags=_KEPT,
+    clean_content_tags=_DROPPED_WHOLE,
+    attributes=_KEPT_ATTRIBUTES,
+    link_rel="noopener noreferrer",
+    url_schemes=_SCHEMES,
+    url_relative=lambda link: safe_link(link, _here.base),
+)

@@ -20,6 +20,8 @@ _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 LINK_SCHEMES = frozenset({"http", "https", "magnet", "mailto", "ftp", "gemini"})
 
 _PLAIN_LINK = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?(?:[/?#][!#-;=?-\[\]_a-z~]*)?", re.IGNORECASE)
+_PLAIN_PATH = re.compile(r"(?!//)(?![^?#]*/\.)[/#][!#-;=?-\[\]_a-z~]*", re.IGNORECASE)
+_PLAIN_BASE = re.compile(r"(https?://[a-z0-9.:-]+)(?=/)[^#]*")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff]")
 _TO_QUOTE = re.compile(r"[\s\"<>`{}|\\^]")
@@ -80,6 +82,15 @@ def without_credential(address: str) -> tuple[str, str | None]:
     return f"{scheme}://{host}{slash}{path}", unquote(credential)
 
 
+def same_server(address: str, other: str) -> bool:
+    """Whether both addresses are served by the one who answers at the first; it may have moved to TLS since."""
+    one, two = split(address), split(other)
+    if (one.scheme, one.hostname, one.port) == (two.scheme, two.hostname, two.port):
+        return True
+    ports = (one.port or 80, two.port or 443)
+    return one.hostname == two.hostname and (one.scheme, two.scheme, *ports) == ("http", "https", 80, 443)
+
+
 def host_of(parts: SplitResult) -> str:
     """The host in ASCII and lower case, or the reason why there is none that every program would read the same."""
     host = (parts.hostname or "").rstrip(".")
@@ -104,6 +115,9 @@ def safe_link(link: str | None, base: str | None) -> str | None:
         return None
     if _PLAIN_LINK.fullmatch(link):
         return link
+    start = _PLAIN_BASE.match(base) if base and _PLAIN_PATH.fullmatch(link) else None
+    if start:
+        return (start[1] if link[0] == "/" else start[0]) + link
     link = _INVISIBLE.sub("", link).strip()
     if not link or len(link) > MAX_LENGTH:
         return None

@@ -53,6 +53,9 @@ class Parts:
         given = self.settings.secret_key
         return Vault(given.get_secret_value() if given else key_in(self.settings.data_dir))
 
+    def seal(self, secret: str) -> bytes:
+        return self.vault.seal(secret)
+
     def wake(self) -> None:
         """Tell the crawl loop of this process to look now instead of at its next round."""
         self.woken.set()

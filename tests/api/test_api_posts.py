@@ -11,14 +11,30 @@ import pytest
 
 from api.running import Client, Running
 from headwater.api.shapes import story_json
+from headwater.consumers.search import CONSUMER
 from headwater.crawl.follow import follow
 from headwater.model import Enclosure, Reader
 from headwater.store import stream
+from support.log import consume_all
 from support.posts import NOON, a_post
 
 
 def titles(client: Client, path: str) -> list[str]:
     return [item["title"] for item in client.get(path).json()["items"]]
+
+
+def test_posts_and_stories_are_found_by_their_words(on_both: Running) -> None:
+    on_both.publish(on_both.source(), *(a_post(str(n), f"Copper {n}") for n in range(5)), a_post("x", "锂价格"))
+    consume_all(on_both.parts.db, CONSUMER)
+    client = on_both.program()
+    first = client.get("/api/posts?q=copper&limit=3").json()
+    second = client.get(f"/api/posts?q=copper&limit=3&cursor={first['next_cursor']}").json()
+    found = [item["title"] for item in first["items"] + second["items"]]
+    assert found == [f"Copper {n}" for n in (4, 3, 2, 1, 0)]
+    assert second["next_cursor"] is None
+    assert titles(client, f"/api/stream?q={quote('价格')}") == ["锂价格"]
+    assert titles(client, "/api/posts?q=copper&starred=true") == []
+    assert client.get("/api/posts?q=%3F%21").status == 422
 
 
 def test_a_story_has_the_shape_that_every_way_out_shares(on_both: Running) -> None:

@@ -27,4 +27,5 @@ SOURCE = WatchedSource(
     failing_since=None,
     last_error_code=None,
     last_error=None,
+    truncated=False,
 )

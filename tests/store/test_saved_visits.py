@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, select
 
+from headwater.crawl.follow import follow
 from headwater.crawl.record import record
-from headwater.model import Reader, SourceState
+from headwater.model import Facts, Reader, SourceState
 from headwater.store import leases, sources, stream
 from headwater.store.db import Database
 from headwater.store.tables import event_outbox, post_versions, posts
@@ -215,6 +216,41 @@ def test_a_site_whose_feed_was_found_lives_at_the_feeds_address_and_is_known_by_
         assert seen.address == "https://news.example/feed.xml"
         for address in ("https://news.example/", "https://news.example/feed.xml"):
             assert a_source(conn, owner, address, LATER) == source_id
+
+    db.write_now(work)
+
+
+@pytest.mark.parametrize(
+    ("address", "moved_to", "kept"),
+    [
+        ("https://news.example/feed", "https://news.example/new", True),
+        ("http://news.example/feed", "https://news.example/feed", True),
+        ("https://news.example/feed", "https://evil.example/feed", False),
+        ("https://news.example/feed", "https://news.example:8443/feed", False),
+        ("https://news.example/feed", "http://news.example/feed", False),
+    ],
+)
+def test_a_source_that_moved_to_another_server_leaves_its_password_behind(
+    db: Database, owner: Reader, address: str, moved_to: str, kept: bool
+) -> None:  # H14
+    def work(conn: Connection) -> None:
+        source_id = follow(conn, owner, address.replace("://", "://me:word@"), NOON, seal=str.encode).source_id
+        visited(conn, source_id, [a_post("1")], moved_to=moved_to)
+        [due] = leases.claim_named(conn, [source_id], now=LATER, lease="x", lease_for=LEASE, gap=NO_GAP)
+        assert due.source.address == moved_to
+        assert due.credential == (b"me:word" if kept else None)
+
+    db.write_now(work)
+
+
+def test_a_page_that_was_read_in_part_is_said(db: Database, owner: Reader) -> None:  # H43, H46
+    def work(conn: Connection) -> None:
+        source_id = a_source(conn, owner)
+        visited(conn, source_id, [a_post("1")], facts=Facts(title="x", truncated=True))
+        seen = sources.watched_one(conn, owner, source_id, LATER)
+        assert seen is not None
+        assert seen.truncated
+        assert sources.past_visits(conn, source_id, 1)[0].truncated
 
     db.write_now(work)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from cryptography.fernet import Fernet, InvalidToken
 
@@ -34,13 +36,18 @@ def key_in(folder: Path) -> str:
     """The key kept in this folder, for its owner's eyes alone; made when there is none yet."""
     file = folder / "secret.key"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return file.read_text(encoding="ascii").strip()
-        with os.fdopen(handle, "w", encoding="ascii") as made:
-            made.write(Fernet.generate_key().decode())
-        return file.read_text(encoding="ascii")
+        if not file.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_key(file)
+        return file.read_text(encoding="ascii").strip()
     except OSError as error:
         raise StoreUnavailable(f"The key {file} can be neither read nor made: {error.strerror}.") from error
+
+
+def _make_key(file: Path) -> None:
+    """Whole or not at all: of several processes that make it at once, one wins and all read the same."""
+    with NamedTemporaryFile("w", dir=file.parent, prefix=".secret-", encoding="ascii") as made:
+        made.write(Fernet.generate_key().decode())
+        made.flush()
+        with contextlib.suppress(FileExistsError):
+            os.link(made.name, file)

@@ -24,6 +24,7 @@ _SOURCE: dict[str, Any] = {
     "failing_since": None,
     "last_error_code": None,
     "last_error": None,
+    "truncated": False,
 }
 _VISIT: dict[str, Any] = {
     "started_at": "2026-01-07T09:30:00Z",
@@ -34,6 +35,7 @@ _VISIT: dict[str, Any] = {
     "new": 2,
     "updated": 0,
     "duplicates": 18,
+    "truncated": False,
     "error": None,
 }
 _POST: dict[str, Any] = {

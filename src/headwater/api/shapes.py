@@ -24,7 +24,7 @@ class SourceJson(TypedDict):
     title: str
     folder: str | None
     site_url: str | None
-    status: Annotated[str, Field(description="new, ok, empty, failing, blocked or retired")]
+    status: Annotated[str, Field(description="new, ok, silent, empty, failing, blocked or retired")]
     active: Annotated[bool, Field(description="false: it is no longer visited")]
     created_at: Time
     last_crawled_at: Time | None
@@ -37,6 +37,7 @@ class SourceJson(TypedDict):
     failing_since: Time | None
     last_error_code: str | None
     last_error: str | None
+    truncated: Annotated[bool, Field(description="true: its page has more, or broke off; only its first part is read")]
 
 
 class VisitJson(TypedDict):
@@ -50,6 +51,7 @@ class VisitJson(TypedDict):
     new: int
     updated: int
     duplicates: int
+    truncated: bool
     error: str | None
 
 
@@ -145,6 +147,7 @@ def source_json(source: WatchedSource) -> SourceJson:
         "failing_since": iso_or_none(source.failing_since),
         "last_error_code": source.last_error_code,
         "last_error": source.last_error,
+        "truncated": source.truncated,
     }
 
 
@@ -158,6 +161,7 @@ def visit_json(visit: PastVisit) -> VisitJson:
         "new": visit.new,
         "updated": visit.updated,
         "duplicates": visit.duplicates,
+        "truncated": visit.truncated,
         "error": visit.error,
     }
 

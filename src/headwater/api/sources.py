@@ -76,7 +76,7 @@ async def follow(parts: Parts, reader: Reader, wanted: NewSource) -> sources.Wat
         parts.now(),
         folder=wanted.folder,
         title=wanted.title,
-        seal=parts.vault.seal,
+        seal=parts.seal,
     )
     if not added.new_subscription:
         raise AlreadyThere("You follow this address already.", source_id=added.source_id)
@@ -166,7 +166,7 @@ async def follow_all(parts: Parts, reader: Reader, outlines: Sequence[Outline]) 
     refused: dict[str, str] = {}
     for start in range(0, len(outlines), _AT_ONCE):
         part = outlines[start : start + _AT_ONCE]
-        done = await parts.db.write(following.follow_all, reader, part, parts.now(), parts.vault.seal)
+        done = await parts.db.write(following.follow_all, reader, part, parts.now(), parts.seal)
         added += done.added
         already += done.already
         refused.update(done.refused)

@@ -81,7 +81,7 @@ def add(
         for address in addresses:
             try:
                 added = parts.db.write_now(
-                    following.follow, owner, address, parts.now(), folder=folder, seal=parts.vault.seal
+                    following.follow, owner, address, parts.now(), folder=folder, seal=parts.seal
                 )
             except BadInput as error:
                 if len(addresses) == 1:
@@ -107,7 +107,8 @@ def _say_added(parts: Parts, owner: Reader, address: str, added: sources.Added, 
         again = ago(source.next_check_at, parts.now())
         say(f"Following {source.address}, but: {source.last_error} It will be tried again {again}.")
     else:
-        say(f"{'Already following' if already else 'Following'} {source.title} ({source.address}): {posts} posts.")
+        words = "Already following" if already else "Following"
+        say(f"{words} {source.title} ({source.address}): {posts} {'post' if posts == 1 else 'posts'}.")
     return bool(source.last_error)
 
 
@@ -265,7 +266,7 @@ def import_opml(
     outlines = opml.read(document)
     with opened() as (parts, owner), progress() as bar:
         listed = bar.track(outlines, description="adding")
-        counts = parts.db.write_now(following.follow_all, owner, listed, parts.now(), parts.vault.seal)
+        counts = parts.db.write_now(following.follow_all, owner, listed, parts.now(), parts.seal)
     if as_json:
         json_line({"added": counts.added, "already_there": counts.already, "refused": counts.refused})
         return

@@ -53,6 +53,9 @@ def perform(task: Task) -> Reading:
         return Reading(error_code=error.code, error=error.detail)
     except MemoryError:
         return Reading(error_code=errors.ReaderStopped.code, error="The document needs more memory than is allowed.")
+    except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours costs one document, not the process
+        words = f"Headwater stumbled over this document ({type(error).__name__}). This is our fault."
+        return Reading(error_code=errors.ReadFailed.code, error=words)
 
 
 def serve(requests: BinaryIO, answers: BinaryIO, cpu_seconds: float, memory_mb: int) -> None:

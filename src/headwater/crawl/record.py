@@ -91,6 +91,7 @@ def report(saved: SavedVisit) -> dict[str, object]:
         "updated": saved.count("edited") + saved.count("touched"),
         "duplicates": saved.count("same"),
         "watermark_updated": saved.watermark_updated,
+        "truncated": visit.facts is not None and visit.facts.truncated,
         "seconds": round(visit.seconds, 3),
         "error": error,
     }

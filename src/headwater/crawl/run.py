@@ -155,7 +155,7 @@ def judge(response: Response) -> None:
     advice = {
         401: "The server wants a name and password for this address.",
         403: "The server does not let us in.",
-        404: "There is nothing at this address any more.",
+        404: "There is nothing at this address.",
         410: "The server says that this source is gone for good. It is not visited any more.",
         429: "The server asks us to come less often.",
     }.get(status, "The server has a problem." if status >= 500 else "The server refused.")

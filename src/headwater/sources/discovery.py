@@ -97,7 +97,7 @@ def common_paths(address: str) -> list[str]:
     root = f"{parts.scheme}://{parts.netloc}"
     folder = parts.path if parts.path.endswith("/") else parts.path + "/"
     below = [] if folder == "/" else [f"{root}{folder}{name}" for name in ("feed/", "feed.xml", "rss.xml", "atom.xml")]
-    return below + [f"{root}/{name}" for name in _USUAL_NAMES]
+    return list(dict.fromkeys([*below, *(f"{root}/{name}" for name in _USUAL_NAMES)]))
 
 
 _USUAL_NAMES = (
@@ -118,7 +118,10 @@ _USUAL_NAMES = (
 
 def address_rules(address: str) -> list[str]:
     """Feed addresses that follow from an address alone, for sites whose rule is known."""
-    parts = urlsplit(address if "://" in address else f"https://{address}")
+    try:
+        parts = urlsplit(address if "://" in address else f"https://{address}")
+    except ValueError:
+        return []
     host = (parts.hostname or "").lower().removeprefix("www.").removeprefix("m.")
     steps = [step for step in parts.path.split("/") if step]
     for pattern, rule in _RULES:

@@ -23,7 +23,14 @@ from headwater.sources.feeds.json import read_json
 from headwater.sources.feeds.loose import read_loose
 from headwater.sources.feeds.posts import page_of
 from headwater.sources.feeds.prolog import without_doctype
-from headwater.sources.feeds.repair import holds_feed, repaired, trimmed, with_text_escaped
+from headwater.sources.feeds.repair import (
+    entries_begun,
+    holds_feed,
+    trimmed,
+    with_characters_repaired,
+    with_structure_repaired,
+    with_text_escaped,
+)
 from headwater.sources.feeds.walls import instead_of_a_feed, is_page
 from headwater.sources.feeds.xml import read_tree
 
@@ -56,13 +63,13 @@ def read_feed(
 
     `language` is what the answer's headers say, for documents that do not say it themselves.
     """
-    draft = _draft(body, content_type)
+    draft = draft_of(body, content_type)
     if draft.about.lang is None:
         draft.about.lang = language
     return page_of(draft, url=url, received_at=received_at)
 
 
-def _draft(body: bytes, content_type: str | None) -> FeedDraft:
+def draft_of(body: bytes, content_type: str | None) -> FeedDraft:
     body = as_utf8(body, content_type).strip(b" \t\r\n\0")
     if not body:
         raise EmptyAnswer("The server answered, but with nothing.")
@@ -90,19 +97,24 @@ def _feed_in_page(body: bytes) -> FeedDraft:
 
 
 def _repaired(body: bytes) -> FeedDraft:
-    mended = repaired(body)
-    for attempt in (mended.body, with_text_escaped(mended.body)):
+    """Repair more and more of a document until it can be read; salvage what is left of one that never can."""
+    cut_off = False
+    reason = ""
+    for repair in (with_characters_repaired, with_structure_repaired, with_text_escaped):
+        body, ended_early = repair(body)
+        cut_off = cut_off or ended_early
         try:
-            draft = _tree(attempt)
+            draft = _tree(body)
             break
         except etree.XMLSyntaxError as error:
             _refuse_excess(error)
             reason = error.msg
     else:
-        if len(mended.body) > MAX_LOOSE:
+        if len(body) > MAX_LOOSE:
             raise NotAFeed(f"The document is not well-formed: {reason}.")
-        draft = read_loose(mended.body, reason)
-    return draft._replace(truncated=draft.truncated or mended.cut_off)
+        draft = read_loose(body, reason)
+        cut_off = cut_off or len(draft.entries) < entries_begun(body)
+    return draft._replace(truncated=draft.truncated or cut_off)
 
 
 def _tree(body: bytes) -> FeedDraft:
@@ -118,7 +130,7 @@ def _tree(body: bytes) -> FeedDraft:
         collect_ids=False,
     )
     root = etree.fromstring(body, parser)
-    return read_tree(root, scoped=b"xml:base" in body or b"xml:lang" in body)
+    return read_tree(root, scoped=b"xml:" in body)
 
 
 def _refuse_excess(error: etree.XMLSyntaxError) -> None:

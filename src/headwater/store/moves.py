@@ -13,7 +13,9 @@ from headwater.store.driver import portable
 
 _at = portable("SELECT id FROM sources WHERE address = ?")
 _at_alias = portable("SELECT source_id FROM source_aliases WHERE address = ?")
+_address = portable("SELECT address FROM sources WHERE id = ?")
 _move = portable("UPDATE sources SET address = ?, host = ? WHERE id = ?")
+_forget_credential = portable("UPDATE sources SET credential = NULL WHERE id = ?")
 _alias = portable(
     "INSERT INTO source_aliases (address, source_id) SELECT address, ? FROM sources WHERE id = ? "
     "ON CONFLICT (address) DO UPDATE SET source_id = excluded.source_id"
@@ -44,6 +46,8 @@ def move(conn: Connection, source_id: int, address: str, *, newcomer: bool) -> i
     other = rows[0][0] if rows else source_id
     if other == source_id:
         if not rows:
+            if not urls.same_server(_address.all(conn, source_id)[0][0], address):
+                _forget_credential.once(conn, source_id)  # a password is for the server it was given for (H14)
             _alias.once(conn, source_id, source_id)
             _move.once(conn, address, urls.host_of(urls.split(address)), source_id)
             _drop_alias.once(conn, address)

@@ -47,6 +47,7 @@ class WatchedSource(NamedTuple):
     failing_since: datetime | None
     last_error_code: str | None
     last_error: str | None
+    truncated: bool
 
 
 SILENT_AFTER = timedelta(days=60)
@@ -67,6 +68,7 @@ class PastVisit(NamedTuple):
     new: int
     updated: int
     duplicates: int
+    truncated: bool
     error: str | None
 
 
@@ -80,6 +82,7 @@ class VisitElsewhere(NamedTuple):
     updated: int
     duplicates: int
     watermark_updated: bool
+    truncated: bool
     seconds: float
     error: str | None
 
@@ -217,6 +220,7 @@ def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) 
             row.updated,
             row.duplicates,
             row.watermark_updated,
+            row.truncated,
             row.seconds,
             row.error,
         )
@@ -224,7 +228,7 @@ def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) 
     ]
     there = set(conn.execute(select(sources.c.id).where(sources.c.id.in_(source_ids))).scalars())
     gone = [source_id for source_id in source_ids if source_id not in there]
-    return found + [VisitElsewhere("", id, "failed", 0, 0, 0, False, 0.0, "The source is gone.") for id in gone]
+    return found + [VisitElsewhere("", id, "failed", 0, 0, 0, False, False, 0.0, "The source is gone.") for id in gone]
 
 
 def count_posts(conn: Connection, source_id: int) -> int:
@@ -291,6 +295,7 @@ def _watched_row(row: Row[Any], now: datetime) -> WatchedSource:
         failing_since=row.failing_since,
         last_error_code=row.last_error_code,
         last_error=row.last_error,
+        truncated=row.truncated,
     )
 
 

@@ -76,6 +76,7 @@ sources = Table(
     Column("failing_since", Moment),
     Column("last_error_code", Text),
     Column("last_error", Text),
+    Column("truncated", Boolean, nullable=False, server_default=false()),  # its page is longer than what was read
     sqlite_autoincrement=True,
 )
 Index("ix_sources_due", sources.c.next_check_at, sqlite_where=sources.c.active, postgresql_where=sources.c.active)
@@ -178,6 +179,7 @@ crawls = Table(
     Column("updated", Integer, nullable=False, server_default="0"),
     Column("duplicates", Integer, nullable=False, server_default="0"),
     Column("watermark_updated", Boolean, nullable=False, server_default=false()),
+    Column("truncated", Boolean, nullable=False, server_default=false()),
     Column("error_code", Text),
     Column("error", Text),
     sqlite_autoincrement=True,

@@ -35,11 +35,11 @@ _put_back = portable(
 )
 _learn = portable(
     """UPDATE sources SET title = CASE WHEN ? <> '' THEN ? ELSE title END, site_url = COALESCE(?, site_url),
-        language = COALESCE(?, language) WHERE id = ?"""
+        language = COALESCE(?, language), truncated = ? WHERE id = ?"""
 )
 _insert_crawl = portable(
     """INSERT INTO crawls (source_id, started_at, seconds, outcome, http_status, bytes, new, updated, duplicates,
-        watermark_updated, error_code, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+        watermark_updated, truncated, error_code, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 )
 _forget_crawls = portable(
     "DELETE FROM crawls WHERE id IN (SELECT id FROM crawls WHERE started_at < ? ORDER BY id LIMIT ?)"
@@ -158,7 +158,7 @@ def _settle_row(one: SavedVisit) -> tuple[Any, ...]:
 
 def _learn_row(source_id: int, facts: Facts | None) -> tuple[Any, ...]:
     assert facts is not None
-    return (facts.title, facts.title, facts.link, facts.language, source_id)
+    return (facts.title, facts.title, facts.link, facts.language, facts.truncated, source_id)
 
 
 def _crawl_row(one: SavedVisit) -> tuple[Any, ...]:
@@ -174,6 +174,7 @@ def _crawl_row(one: SavedVisit) -> tuple[Any, ...]:
         one.count("edited") + one.count("touched"),
         one.count("same"),
         one.watermark_updated,
+        visit.facts is not None and visit.facts.truncated,
         visit.error_code,
         visit.error,
     )

@@ -168,14 +168,15 @@ def _from_usual(
     day: str, month: str, year: str, hour: str, minute: str, second: str, sign: str | None, hours: str, minutes: str
 ) -> datetime | None:
     number = _MONTHS.get(month.lower())
-    if number is None or int(year) < 100:
+    if number is None:
         return None
-    offset = timedelta(hours=int(hours), minutes=int(minutes)) if sign else timedelta()
-    if abs(offset) > timedelta(hours=15):
-        offset = timedelta()
     start = datetime(int(year), number, int(day), tzinfo=UTC)
-    start += timedelta(hours=_hour(hour), minutes=int(minute), seconds=min(int(second), 59))
-    return start + offset if sign == "-" else start - offset
+    seconds = _hour(hour) * 3_600 + int(minute) * 60 + min(int(second), 59)
+    if sign:
+        offset = int(hours) * 3_600 + int(minutes) * 60
+        if offset <= 15 * 3_600:
+            seconds += offset if sign == "-" else -offset
+    return start + timedelta(seconds=seconds)
 
 
 def _hour(text: str) -> int:

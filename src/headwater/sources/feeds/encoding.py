@@ -5,8 +5,12 @@ from __future__ import annotations
 import codecs
 import re
 
+from headwater.sources.feeds.charset import guessed
+
 _DECLARED = re.compile(rb"\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']\s*([A-Za-z0-9._:-]{2,40})\s*[\"']")
 _DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
+_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_HIGH_BYTE = re.compile(rb"[\x80-\xff]")
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{2,40})", re.IGNORECASE)
 
 # What a label means on the Web, where it differs from what Python takes it for.
@@ -107,10 +111,15 @@ def _by_label(body: bytes, by_header: str | None, by_document: str | None) -> by
 
 
 def repaired_utf8(body: bytes) -> bytes:
-    """UTF-8 in which no byte is wrong: stray bytes are read as Windows-1252."""
+    """UTF-8 in which no byte is wrong: that of a document with some stray bytes, or of one in another charset."""
     if _is_utf8(body):
         return body
-    return body.decode("utf-8", "headwater-stray-byte").encode("utf-8", "replace")
+    # Where most of it is good UTF-8, the rest was pasted from Windows; else none of it was UTF-8.
+    right = len(_SEQUENCE.findall(body))
+    wrong = len(_HIGH_BYTE.findall(_SEQUENCE.sub(b"", body)))
+    if right * 2 >= wrong:
+        return body.decode("utf-8", "headwater-stray-byte").encode("utf-8", "replace")
+    return _converted(body, guessed(body))
 
 
 def unmixed(text: str) -> str:

@@ -26,7 +26,7 @@ def _parsed(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        if "recursion" in error.msg.lower():
+        if error.msg.startswith(("depth limit", "Recursion")):
             raise TooDeep("The JSON document is nested too deeply.") from error
         if error.msg.startswith("unexpected content after document") and error.pos:
             # Junk after the end, as after the root element of an XML feed.
@@ -53,7 +53,7 @@ def _entry(item: dict[str, Any]) -> Draft:
     draft = Draft(lang=_text(item, "language"))
     draft.id = _text(item, "id") or ""
     draft.title = Words(_text(item, "title") or "", "text")
-    for rel, name in (("alternate", "url"), ("original", "external_url")):
+    for rel, name in (("alternate", "url"), ("via", "external_url")):
         href = _text(item, name)
         if href:
             draft.links.append(Link(rel, href))

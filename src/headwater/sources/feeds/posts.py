@@ -23,6 +23,7 @@ MAX_TITLE = 1_000
 MAX_ENCLOSURES = 50
 MAX_CATEGORIES = 50
 MAX_FACT = 2_000
+MAX_NAME = 500
 # Nothing was published on the Web before it existed; zero, blank and default dates lie before it.
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 TOO_FAR_AHEAD = timedelta(days=2)
@@ -70,11 +71,21 @@ def _facts(feed: FeedDraft, url: str) -> Facts:
 
 
 def _base_of(about: Draft, url: str, site: str | None = None) -> str | None:
-    """Where relative links start from: the address of the document or, for one that has none, what it says it is."""
+    """Where relative links start from: the document's address, unless it says better.
+
+    A document without an address says itself where it is from. One that another host serves for the site (a feed proxy)
+    was written for the site.
+    """
     if not url.startswith(("http://", "https://")):
         itself = next((link.href for link in about.links if link.rel == "self"), None)
         url = safe_link(itself, None) or site or ""
-    return joined(url, about.base) if about.base else url or None
+    if about.base:
+        return joined(url, about.base)
+    return site if site and _host(site) != _host(url) else url or None
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].lower().removeprefix("www.")
 
 
 def _post(draft: Draft, around: _Around) -> Post:
@@ -82,7 +93,8 @@ def _post(draft: Draft, around: _Around) -> Post:
     url = _address(draft, base)
     title = _title(draft.title) or _title(Words(draft.other_title))
     body = _body(draft)
-    content = _content(body, base)
+    # Words without a base of their own were written for the entry's page.
+    content = _content(body, base if base != around.base or around.feed_base or not url else url)
     created_at = _first_true(draft.dates, around.received_at)
     updated_at = _first_true(draft.updates, around.received_at)
     first = created_at or updated_at
@@ -99,7 +111,7 @@ def _post(draft: Draft, around: _Around) -> Post:
         updated_at=updated_at,
         lang=_own_language(draft, body, around.language),
         num_comments=_count(draft.comments),
-        reference=Reference(draft.reference[0], printable(draft.reference[1])) if draft.reference else None,
+        reference=_reference(draft),
         enclosures=_enclosures(draft, base),
         extra=_extra(draft, base),
     )
@@ -145,12 +157,8 @@ def _link_and_title_key(post: Post) -> str:
 
 
 def _id(draft: Draft, url: str | None, hash: bytes) -> str:
-    given = printable(draft.id).strip()
-    if given:
-        return given if len(given) <= MAX_ID else f"{given[:200]}#{_digest(given)}"
-    if url:
-        return without_tracking(url)[:MAX_ID]
-    return "hash:" + hash.hex()
+    id = printable(draft.id).strip() or (without_tracking(url) if url else f"hash:{hash.hex()}")
+    return id if len(id) <= MAX_ID else f"{id[:200]}#{_digest(id)}"
 
 
 def _digest(mark: str) -> str:
@@ -213,15 +221,16 @@ def _author(draft: Draft) -> str | None:
         return None
     best = min(rank for rank, _ in draft.authors)
     names = dict.fromkeys(_name(text) for rank, text in draft.authors if rank == best)
-    return ", ".join(name for name in names if name)[:500] or None
+    return ", ".join(name for name in names if name)[:MAX_NAME] or None
 
 
 def _name(text: str) -> str:
     """The name in "mail (Name)" or "Name <mail>"; otherwise all of it."""
+    text = text[:MAX_NAME]
     if "@" in text:
         found = _MAIL_AND_NAME.fullmatch(text) or _NAME_AND_MAIL.fullmatch(text)
         text = found["name"] if found else text
-    return plain(text)
+    return plain(unmixed(text))
 
 
 def _language(text: str | None) -> str | None:
@@ -240,6 +249,13 @@ def _own_language(draft: Draft, body: Words, inherited: str | None) -> str | Non
 def _count(text: str | None) -> int | None:
     text = (text or "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _reference(draft: Draft) -> Reference | None:
+    if not draft.reference:
+        return None
+    kind, other = draft.reference
+    return Reference(kind, printable(other).strip()[:MAX_ID])
 
 
 def _enclosures(draft: Draft, base: str | None) -> tuple[Enclosure, ...]:
@@ -269,8 +285,11 @@ _TEXT_FACTS = frozenset({"duration", "episode", "explicit", "rights", "season"})
 
 def _extra(draft: Draft, base: str | None) -> dict[str, Any]:
     extra: dict[str, Any] = {}
+    if draft.summary.says_something and (draft.content.says_something or draft.description.says_something):
+        # Its author's own short version, beside the full one.
+        extra["summary"] = _title(draft.summary)
     if draft.categories:
-        names = dict.fromkeys(plain(text)[:200] for text in draft.categories[: MAX_CATEGORIES * 4])
+        names = dict.fromkeys(plain(unmixed(text))[:200] for text in draft.categories[: MAX_CATEGORIES * 4])
         extra["categories"] = [name for name in names if name][:MAX_CATEGORIES]
     for name, value in draft.extra.items():
         if name == "source":
@@ -285,10 +304,7 @@ def _extra(draft: Draft, base: str | None) -> dict[str, Any]:
             extra[name] = safe_link(value, base)
         elif name in _TEXT_FACTS:
             extra[name] = plain(value)[:MAX_FACT]
-    if draft.summary.says_something and (draft.content.says_something or draft.description.says_something):
-        # Its author's own short version, beside the full one.
-        extra["summary"] = _title(draft.summary)
-    return {name: value for name, value in extra.items() if value}
+    return {name: value for name, value in extra.items() if value} if extra else extra
 
 
 def _ttl(extra: dict[str, Any]) -> int | None:

@@ -1,7 +1,7 @@
 """Byte repair for documents that are nearly XML: what authors and servers get wrong, put right without guessing.
 
 Each fault is one that a reader of the raw text would correct the same way. Nothing that was written is dropped, except
-an entry that the document's end cuts off; that is reported.
+an entry that the document's end cuts off; that is reported. No pattern here looks twice at a byte.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ from typing import NamedTuple
 from headwater.sources.feeds.encoding import repaired_utf8
 from headwater.sources.feeds.names import USUAL_ADDRESS
 
+_CDATA = rb"<!\[CDATA\[(?>.*?(?:\]\]>|\Z))"
+_COMMENT = rb"<!--(?>.*?(?:-->|\Z))"
+
 _START = re.compile(rb"<(?:rss|feed|(?:\w+:)?RDF)[\s>]", re.IGNORECASE)
 _ROOT_NAME = re.compile(rb"<([A-Za-z][\w.:-]*)")
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROLS = bytes({*range(0x20)} - set(b"\t\n\r"))
 _NONCHARACTER = re.compile(rb"\xef\xbf[\xbe\xbf]|\xed[\xa0-\xbf][\x80-\xbf]")
+# References that XML knows and whose characters it allows need no second look; all other ampersands do.
 _AMPERSAND = re.compile(
-    rb"<!\[CDATA\[(?>.*?(?:\]\]>|\Z))|&(?:#(?P<decimal>[0-9]{1,10});|#[xX](?P<hex>[0-9A-Fa-f]{1,8});|(?P<name>[A-Za-z][A-Za-z0-9]{1,31});)?",
+    _CDATA + rb"|&(?!(?:amp|lt|gt|quot|apos|#(?:1[6-9]|[2-9]\d|[1-9]\d\d)\d);)"
+    rb"(?:#(?P<decimal>[0-9]{1,10});|#[xX](?P<hex>[0-9A-Fa-f]{1,8});|(?P<name>[A-Za-z][A-Za-z0-9]{1,31});)?",
     re.DOTALL,
 )
 _BARE_BRACKET = re.compile(
-    rb"<!\[CDATA\[(?>.*?(?:\]\]>|\Z))|<!--(?>.*?(?:-->|\Z))|<(?![A-Za-z_/!?])|<(?=[A-Za-z]+[^A-Za-z0-9\s/>:_.-])",
-    re.DOTALL,
+    _CDATA + rb"|" + _COMMENT + rb"|<(?![A-Za-z_/!?])|<(?=[A-Za-z]+[^A-Za-z0-9\s/>:_.-])", re.DOTALL
 )
-_TAG = re.compile(rb"<!\[CDATA\[(?>.*?(?:\]\]>|\Z))|<[A-Za-z][^<>]*+>", re.DOTALL)
+_TAG = re.compile(_CDATA + rb"|<[A-Za-z][^<>]*+>", re.DOTALL)
 _ATTRIBUTE = re.compile(rb"(\s[A-Za-z_][\w:.-]*\s*=\s*)(?:(\"[^\"]*\"|'[^']*')|([^\s\"'<>]+?)(?=\s|/?>))")
 _TEXT_ELEMENTS = {
     name: re.compile(rb"<(%s)(\s[^<>]*+)?(?<!/)>(?>(.*?)</%s\s*+>)" % (name, name), re.DOTALL)
@@ -33,8 +37,40 @@ _TEXT_ELEMENTS = {
 }
 _PREFIX = re.compile(rb"[<\s]/?([A-Za-z][\w.-]*):[A-Za-z]")
 _XMLNS = re.compile(rb"xmlns:([A-Za-z][\w.-]*)\s*=")
-_ENTRY_END = re.compile(rb"</((?:\w+:)?(?:item|entry))\s*>", re.IGNORECASE)
-_XML_NAMES = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})
+_ENTRY = re.compile(rb"<(?:\w+:)?(?:item|entry)[\s>]", re.IGNORECASE)
+_ENTRY_END = re.compile(rb"</(?:\w+:)?(?:item|entry)\s*>", re.IGNORECASE)
+_ENDS_ONLY = re.compile(rb"(?:\s|</[\w.:-]*+>?)*+<?")
+
+
+class Repaired(NamedTuple):
+    """A document, and whether something was cut off its end that could not be kept."""
+
+    body: bytes
+    cut_off: bool = False
+
+
+def with_characters_repaired(body: bytes) -> Repaired:
+    """Wrong bytes, forbidden characters, HTML's entities and ampersands that should have been escaped."""
+    body = trimmed(repaired_utf8(body)).translate(None, _CONTROLS)
+    if b"\xef\xbf" in body or b"\xed" in body:
+        body = _NONCHARACTER.sub(b"", body)
+    return Repaired(_AMPERSAND.sub(_ampersand, body))
+
+
+def with_structure_repaired(body: bytes) -> Repaired:
+    """Brackets in text, attributes without quotes, prefixes that nobody declared, ends that are missing."""
+    body = _BARE_BRACKET.sub(lambda found: found[0] if len(found[0]) > 1 else b"&lt;", body)
+    body = _TAG.sub(_quoted, body)
+    return _ended(_declared(body))
+
+
+def with_text_escaped(body: bytes) -> Repaired:
+    """HTML that authors wrote into text elements, taken as text, where it cannot break the feed."""
+    for name, element in _TEXT_ELEMENTS.items():
+        # A start behind the last end would look for one through the whole rest, and so would the next.
+        end = body.rfind(b"</" + name) + len(name) + 30
+        body = element.sub(_escaped, body[:end]) + body[end:]
+    return Repaired(body)
 
 
 def holds_feed(body: bytes) -> bool:
@@ -42,29 +78,8 @@ def holds_feed(body: bytes) -> bool:
     return _START.search(body) is not None
 
 
-class Repaired(NamedTuple):
-    body: bytes
-    cut_off: bool = False
-
-
-def repaired(body: bytes) -> Repaired:
-    """The document as its author meant it, as far as bytes can tell. `cut_off` says that its end is missing."""
-    body = trimmed(repaired_utf8(body))
-    body = _CONTROL.sub(b"", body)
-    body = _NONCHARACTER.sub(b"", body)
-    body = _AMPERSAND.sub(_ampersand, body)
-    body = _BARE_BRACKET.sub(lambda found: found[0] if len(found[0]) > 1 else b"&lt;", body)
-    body = _TAG.sub(_quoted, body)
-    return _ended(_declared(body))
-
-
-def with_text_escaped(body: bytes) -> bytes:
-    """The document with the HTML that authors wrote into its text elements as text, where it cannot break the feed."""
-    for name, element in _TEXT_ELEMENTS.items():
-        # A start behind the last end would look for one through the whole rest, and so would the next.
-        end = body.rfind(b"</" + name) + len(name) + 30
-        body = element.sub(_escaped, body[:end]) + body[end:]
-    return body
+def entries_begun(body: bytes) -> int:
+    return len(_ENTRY.findall(body))
 
 
 def trimmed(body: bytes) -> bytes:
@@ -87,10 +102,8 @@ def _ampersand(found: re.Match[bytes]) -> bytes:
     if whole.startswith(b"<"):
         return whole
     if found["name"]:
-        if found["name"] in _XML_NAMES:
-            return whole
         text = html5.get(found["name"].decode("ascii") + ";")
-        return text.encode("utf-8") if text and text not in "<>&" else b"&amp;" + whole[1:]
+        return text.encode() if text and text not in "<>&" else b"&amp;" + whole[1:]
     if whole == b"&":
         return b"&amp;"
     return _character(int(found["decimal"]) if found["decimal"] else int(found["hex"], 16), whole)
@@ -99,7 +112,7 @@ def _ampersand(found: re.Match[bytes]) -> bytes:
 def _character(code: int, whole: bytes) -> bytes:
     if 0x80 <= code <= 0x9F:
         # Windows-1252 positions, as every browser reads them.
-        return bytes([code]).decode("cp1252", "ignore").encode("utf-8")
+        return bytes([code]).decode("cp1252", "ignore").encode()
     if code in {9, 10, 13} or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or 0x10000 <= code <= 0x10FFFF:
         return whole
     return b""
@@ -120,21 +133,22 @@ def _escaped(element: re.Match[bytes]) -> bytes:
 
 def _declared(body: bytes) -> bytes:
     """Declare the usual namespaces whose prefixes are used but not declared."""
-    declared = set(_XMLNS.findall(body))
-    missing = {prefix for prefix in _PREFIX.findall(body) if prefix not in declared} - {b"xml", b"xmlns"}
+    declared = {*_XMLNS.findall(body), b"xml", b"xmlns"}
+    missing = {prefix for prefix in _PREFIX.findall(body) if prefix not in declared}
     root = _ROOT_NAME.match(body)
     if not missing or not root:
         return body
-    added = b"".join(
-        b' xmlns:%s="%s"'
-        % (prefix, USUAL_ADDRESS.get(prefix.decode().lower(), f"urn:undeclared:{prefix.decode()}").encode())
-        for prefix in sorted(missing)[:100]
-    )
+    added = b"".join(b' xmlns:%s="%s"' % (prefix, _address_of(prefix)) for prefix in sorted(missing)[:100])
     return body[: root.end()] + added + body[root.end() :]
 
 
+def _address_of(prefix: bytes) -> bytes:
+    name = prefix.decode("ascii").lower()
+    return USUAL_ADDRESS.get(name, f"urn:undeclared:{name}").encode()
+
+
 def _ended(body: bytes) -> Repaired:
-    """Close a document that breaks off: after its last whole entry, if it has one."""
+    """Close a document that breaks off, after its last whole entry if it has one."""
     root = _ROOT_NAME.match(body)
     if not root:
         return Repaired(body)
@@ -142,10 +156,10 @@ def _ended(body: bytes) -> Repaired:
     if end >= 0:
         whole = b"<channel" not in body or b"</channel" in body
         return Repaired(body if whole else body[:end] + b"</channel>" + body[end:])
-    ends = list(_ENTRY_END.finditer(body))
+    ends = [found.end() for found in _ENTRY_END.finditer(body)]
     if not ends:
-        return Repaired(body)
-    kept = body[: ends[-1].end()]
+        return Repaired(body, cut_off=True)
+    kept, rest = body[: ends[-1]], body[ends[-1] :]
     inside_channel = kept.rfind(b"<channel") > kept.rfind(b"</channel")
     closing = (b"</channel>" if inside_channel else b"") + b"</" + root[1] + b">"
-    return Repaired(kept + closing, cut_off=True)
+    return Repaired(kept + closing, cut_off=_ENDS_ONLY.fullmatch(rest) is None)

@@ -209,7 +209,9 @@ def _read_guid(draft: Draft, element: etree._Element, document: _Document) -> No
     if draft.id:
         return
     draft.id = _text(element)
-    if (element.get("isPermaLink") or element.get("ispermalink") or "true").lower() != "false":
+    permanent = (element.get("isPermaLink") or element.get("ispermalink") or "true").lower() != "false"
+    # Many a plain number is not marked as being no address.
+    if permanent and draft.id.startswith(("http://", "https://", "/")):
         draft.links.append(Link("guid", draft.id))
 
 
