@@ -46,6 +46,8 @@ def _draft(record: Any) -> Draft:
     draft = Draft(lang=record.get("language"))
     draft.id = record.get("id") or ""
     draft.title = _words(record.get("title_detail"))
+    if not draft.title.value and isinstance(record.get("title"), str):
+        draft.title = Words(record["title"], "guess", None)
     draft.links = [
         Link(link.get("rel") or "alternate", link["href"], link.get("type"), link.get("length"))
         for link in _records(record, "links")
