@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -136,11 +135,10 @@ def test_plain_text_has_no_line_breaks_and_can_be_stored(html: str) -> None:
     ],
     ids=lambda html: html[:12],
 )
+@pytest.mark.timeout(30)
 def test_html_made_to_keep_a_parser_busy_is_done_with_soon(html: str) -> None:  # H42
-    started = time.process_time()
     assert unsafe_in(clean_html(html, BASE)) == []
-    plain(html)
-    assert time.process_time() - started < 20, "a run away from minutes, not a measure of speed"
+    assert printable(plain(html)) == plain(html)
 
 
 def test_titles_lose_their_tags_and_their_escapes() -> None:

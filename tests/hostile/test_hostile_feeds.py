@@ -243,6 +243,24 @@ def test_characters_that_cannot_be_stored_are_left_out_on_both_databases(on_both
     assert (source["title"], [post["title"] for post in posts]) == ("J", ["ab"])
 
 
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        ("a\\ud83d", "a"),
+        ("\\ude00b", "b"),
+        ("\\ud83d\\ude00", "😀"),
+        ("\\ud83d\\ud83d\\ude00", "😀"),
+        ("\\\\ud83d", "\\ud83d"),
+    ],
+)
+def test_half_a_character_in_a_json_feed_costs_that_character_alone(
+    target: Target, world: Web, written: str, read_as: str
+) -> None:  # H47
+    document = JSON_FEED.replace('"t"', f'"{written}"') % ', "content_text": "\\udead."'
+    source, posts = read(target, world, f"/half-{abs(hash(written))}.json", document)
+    assert (source["status"], [post["title"] for post in posts]) == ("ok", [read_as])
+
+
 BAD_LINKS = [
     "javascript:alert(1)",
     "JaVa\tScRiPt:alert(1)",

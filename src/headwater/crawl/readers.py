@@ -17,6 +17,7 @@ from headwater.crawl.reader import LENGTH_BYTES, Reading, Task
 from headwater.model import Page, Response, Source, SourceState
 
 MAX_ANSWER = 256 * 1024 * 1024
+MOST_DOCUMENTS = 10_000  # one process reads: libxml2 keeps every element name it has ever seen
 _PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
 _BY_CODE = {kind.code: kind for kind in errors.all_errors()}
 _encode = msgspec.msgpack.Encoder().encode
@@ -29,7 +30,7 @@ class Readers:
         self._memory_mb = memory_mb
         self._max_bytes = max_bytes
         self._idle: asyncio.LifoQueue[Process | None] = asyncio.LifoQueue()
-        self._running: set[Process] = set()
+        self._running: dict[Process, int] = {}  # how many documents each has read
         for _ in range(processes):
             self._idle.put_nowait(None)  # a place for a process; started when it is first needed
 
@@ -48,21 +49,22 @@ class Readers:
 
     async def _perform(self, task: Task) -> Reading:
         process = await self._idle.get()
-        finished = False
+        stays = False
         try:
             if process is None or process.returncode is not None:
                 process = await self._start()
             async with asyncio.timeout(self._cpu_seconds * 3 + 5):
                 reading = await _exchange(process, task)
-            finished = True
+            self._running[process] += 1
+            stays = self._running[process] < MOST_DOCUMENTS
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError) as error:
             raise errors.ReaderStopped(
                 f"Reading took more than {self._cpu_seconds:g} s of CPU time or {self._memory_mb} MB of memory."
             ) from error
         finally:
-            if not finished and process is not None:
+            if not stays and process is not None:
                 await self._end(process)
-            self._idle.put_nowait(process if finished else None)
+            self._idle.put_nowait(process if stays else None)
         if reading.error_code:
             raise _BY_CODE.get(reading.error_code, errors.ReadFailed)(reading.error)
         return reading
@@ -80,11 +82,11 @@ class Readers:
             env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             start_new_session=True,  # Ctrl-C in the terminal is for the parent, which ends its readers itself
         )
-        self._running.add(process)
+        self._running[process] = 0
         return process
 
     async def _end(self, process: Process) -> None:
-        self._running.discard(process)
+        self._running.pop(process, None)
         if process.returncode is None:
             process.kill()
         await process.wait()

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
 
 from headwater.errors import NotAFeed, TooDeep
 from headwater.sources.feeds.draft import MAX_POSTS, Draft, FeedDraft, Link, Words
+
+# An escaped half of a character without its other half, which is no character: as in XML, it is left out.
+_HALF = re.compile(
+    rb"((?<!\\)(?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
 
 
 def read_json(body: bytes) -> FeedDraft:
@@ -31,6 +38,9 @@ def _parsed(body: bytes) -> Any:
         if error.msg.startswith("unexpected content after document") and error.pos:
             # Junk after the end, as after the root element of an XML feed.
             return _parsed(error.doc[: error.pos].encode())
+        whole = _HALF.sub(rb"\1", body) if "surrogate" in error.msg else body
+        if whole != body:
+            return _parsed(whole)
         raise NotAFeed(f"The document looks like JSON but cannot be read: {error}.") from error
 
 
