@@ -61,4 +61,5 @@ def test_what_is_wrong_is_named(environ: dict[str, str], words: str) -> None:
 
 
 def test_variables_of_tests_and_benchmarks_are_not_ours() -> None:
-    load({"HEADWATER_TEST_POSTGRES_URL": "x", "HEADWATER_BENCH_FEEDS": "1"})
+    loaded = load({"HEADWATER_TEST_POSTGRES_URL": "x", "HEADWATER_BENCH_FEEDS": "1"})
+    assert set(loaded.origins.values()) == {"default"}
