@@ -30,7 +30,7 @@ def unsafe_in(html: str) -> list[str]:
         for name, value in node.attributes.items():
             if name not in attributes:
                 found.append(f"<{node.tag} {name}>")
-            elif name in {"href", "src"} and not (value or "").strip().lower().startswith(SCHEMES):
+            elif name in {"href", "src"} and not _as_browsed(value).startswith(SCHEMES):
                 found.append(f"<{node.tag} {name}={value!r}>")
     after = page.css_first("#after")
     if inside is None or after is None or after.parent is None or after.parent.tag != "body":
@@ -38,3 +38,11 @@ def unsafe_in(html: str) -> list[str]:
     if any("\0" <= char < " " and char not in "\n\t" for char in html):
         found.append("a control character")
     return found
+
+
+def _as_browsed(address: str | None) -> str:
+    """The URL standard: tabs and line breaks in an address count for nothing, wherever they stand."""
+    return (address or "").translate(_IGNORED).strip().lower()
+
+
+_IGNORED = dict.fromkeys(map(ord, "\t\n\r"))

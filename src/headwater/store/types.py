@@ -39,6 +39,8 @@ def json_text(value: Any) -> str:
 
 def json_value(value: Any) -> Any:
     """A JSON column as the driver gave it: SQLite has text, PostgreSQL has parsed it already."""
+    if value == "{}":
+        return {}
     return orjson.loads(value) if isinstance(value, str | bytes) else value
 
 
