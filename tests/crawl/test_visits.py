@@ -138,6 +138,14 @@ async def test_a_304_that_nobody_asked_for_is_asked_again_once(parts: Parts, own
     assert (report["outcome"], report["new"]) == ("ok", 1)
 
 
+async def test_a_server_that_only_ever_says_unchanged_is_a_failure(parts: Parts, owner: Reader, world: Web) -> None:
+    world.pages["/feed"] = Answer(status=304)  # H30
+    [report] = await visit(parts, owner, world.url("/feed"))
+    assert report["outcome"] == "failed"
+    assert "HTTP 304" in report["error"]
+    assert world.paths() == ["/feed", "/feed"]
+
+
 async def test_a_permanent_redirect_is_remembered_and_a_temporary_one_is_not(
     parts: Parts, owner: Reader, world: Web
 ) -> None:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from headwater.crawl import discover
 from headwater.crawl.readers import Readers
 from headwater.crawl.schedule import LONGEST_WISH, next_check
-from headwater.errors import Blocked, SourceFailure, StatusRefused, TimedOut
+from headwater.errors import AnswerBroken, Blocked, SourceFailure, StatusRefused, TimedOut
 from headwater.fetch.failures import is_our_network
 from headwater.fetch.politeness import cache_lifetime, retry_after
 from headwater.model import DueSource, Page, Request, Response, SourceState, Visit
@@ -106,7 +106,9 @@ async def _ask(asked: Request, tools: Tools) -> Response:
     response = await tools.fetch(asked)
     if response.status == 304 and not _has_condition(asked):
         await asyncio.sleep(tools.gap)
-        response = await tools.fetch(asked)  # nobody asked whether it changed: once more, then it is an error
+        response = await tools.fetch(asked)
+        if response.status == 304:
+            raise AnswerBroken("The server says that nothing has changed, though we have nothing from it. (HTTP 304)")
     judge(response)
     return response
 
