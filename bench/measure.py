@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
+QUIET_SECONDS = 6  # longer than the rest of any consumer that works behind the crawl
+
 
 class Pass(NamedTuple):
     """One pass over all feeds."""
@@ -107,7 +109,7 @@ def measured(root: int, work: Callable[[], None], database: int | None = None) -
 def _wait_until_quiet(root: int, patience: float = 120.0) -> None:
     deadline = time.monotonic() + patience
     spent, quiet = cpu_seconds(root), 0
-    while quiet < 2 and time.monotonic() < deadline:
+    while quiet < QUIET_SECONDS and time.monotonic() < deadline:
         time.sleep(1.0)
         now = cpu_seconds(root)
         quiet = quiet + 1 if now - spent < 0.05 else 0

@@ -26,7 +26,7 @@ from headwater.store import accounts, leases, migrate, outbox, visits
 from headwater.store.db import Database
 from headwater.work.embedded import Pace, Periodic
 
-CLAIM_AHEAD = 4  # visits in hand for each one that may be on the wire, so that no connection waits for the database
+CLAIM_AHEAD = 3  # visits in hand for each one that may be on the wire, so that no connection waits for the database
 HUB_SECONDS = 10.0  # a hub has to answer within
 
 

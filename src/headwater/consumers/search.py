@@ -14,4 +14,4 @@ def index_posts(conn: Connection, events: list[LoggedEvent]) -> None:
     search.index(conn, sorted({event.payload["post_id"] for event in events}))
 
 
-CONSUMER = Consumer("search", frozenset({POST_STORED.name, POST_CHANGED.name}), index_posts, batch=4000, rest=4.0)
+CONSUMER = Consumer("search", frozenset({POST_STORED.name, POST_CHANGED.name}), index_posts, batch=2000, rest=4.0)
