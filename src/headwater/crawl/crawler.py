@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
@@ -51,18 +52,24 @@ class Crawler:
         await self._finished.join()
 
     async def stop(self, within: timedelta) -> None:
-        """Let visits finish for a while, give the others back, write down what there is."""
+        """Let visits finish for a while, give the others back, write down what there is.
+
+        A store that stays away does not hold this up: the leases run out, and the sources are due again.
+        """
         if self._visiting:
             await asyncio.wait(list(self._visiting), timeout=within.total_seconds())
         unfinished = dict(self._visiting)
         for task in unfinished:
             task.cancel()
         await asyncio.gather(*unfinished, return_exceptions=True)
-        await self._finished.join()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._finished.join(), within.total_seconds() + RETRY_SECONDS)
         self._recorder.cancel()
-        if unfinished:
-            held = [(due.source.id, due.lease) for due in unfinished.values()]
+        held = [(due.source.id, due.lease) for due in unfinished.values()]
+        try:
             await self._db.write(leases.give_back, held, self._tools.now())
+        except StoreUnavailable as error:
+            log.warning("store.unavailable", error=error.detail, unwritten=self._finished.qsize())
 
     async def _visit(self, due: DueSource) -> None:
         now = self._tools.now()
