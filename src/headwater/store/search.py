@@ -18,24 +18,6 @@ from headwater.errors import BadInput
 from headwater.model import Reader
 from headwater.store.driver import Prepared, listed, portable
 
-CREATE = {
-    "sqlite": (
-        "CREATE VIRTUAL TABLE post_words USING fts5 (words, content='', detail='none', columnsize=0)",
-        # Few large steps instead of many small ones: half the CPU for a first pass over thousands of feeds.
-        "INSERT INTO post_words (post_words, rank) VALUES ('hashsize', 16777216)",
-        "INSERT INTO post_words (post_words, rank) VALUES ('automerge', 16)",
-        "CREATE TABLE post_words_versions (post_id INTEGER PRIMARY KEY, version INTEGER NOT NULL)",
-    ),
-    "postgresql": (
-        "CREATE TABLE post_words (post_id BIGINT PRIMARY KEY REFERENCES posts (id) ON DELETE CASCADE,"
-        " words TSVECTOR NOT NULL)",
-        "CREATE INDEX ix_post_words_words ON post_words USING gin (words)",
-    ),
-}
-DROP = {
-    "sqlite": ("DROP TABLE post_words_versions", "DROP TABLE post_words"),
-    "postgresql": ("DROP TABLE post_words",),
-}
 MOST_CHARACTERS = 200_000  # of one post; PostgreSQL's tsvector ends at a megabyte
 MOST_WORDS = 20  # in one question
 
