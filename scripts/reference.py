@@ -47,10 +47,13 @@ def _settings() -> Iterator[str]:
 def _events() -> Iterator[str]:
     yield f"# Events\n\n{NOTE}"
     yield "An event commits in the same transaction as the change it tells of. Order holds among events with one key.\n"
+    yield "They are CloudEvents 1.0: a Kafka record has the attributes as headers `ce_*`, a webhook as headers `ce-*`, and"
+    yield "a server-sent event holds the whole event as JSON. The domain, the first word of the kind, names the Kafka topic"
+    yield "`events.<domain>`. A field may be added to a version; any other change makes a new one.\n"
     for kind in KINDS:
-        yield f"## `{kind.name}`\n\n{kind.meaning} Key: `{kind.key}`.\n"
+        yield f"## `{kind.name}`\n\n{kind.meaning} Version {kind.version}, key `{kind.key}`.\n"
         yield "| field | meaning |\n|---|---|"
-        for field, meaning in kind.payload.items():
+        for field, meaning in kind.fields():
             yield f"| `{field}` | {meaning} |"
         yield ""
 

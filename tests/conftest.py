@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from headwater.model import Reader
+from headwater.store import accounts, migrate
+from headwater.store.db import Database
+from support.posts import NOON
 from support.services import empty_redis_database, fresh_postgres_database, service_url
 
 NO_DATA = "no measuring data"
@@ -35,6 +39,20 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'headwater.db'}"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture
+def db(store_url: str) -> Iterator[Database]:
+    """A store with the newest schema, on each database in turn."""
+    database = Database(store_url)
+    migrate.upgrade(database)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def owner(db: Database) -> Reader:
+    return db.write_now(accounts.make_owner, NOON)
 
 
 @pytest.fixture(scope="session")

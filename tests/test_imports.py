@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "headwater"
-WORDS = {"model", "errors", "urls", "text"}
+WORDS = {"model", "errors", "urls", "text", "trace"}
 ENTRY_POINTS = {"api", "web", "cli", "work", "wire", "settings", "__main__"}
 MAY_IMPORT = {
     "errors": set(),
     "model": set(),
     "urls": {"errors"},
     "text": {"urls"},
+    "trace": set(),
     "sources": WORDS,
     "fetch": WORDS,
     "store": WORDS,

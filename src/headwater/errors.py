@@ -10,6 +10,7 @@
     ├── Forbidden                signed in, but not allowed (403)
     ├── NotFound                 nothing there, or nothing you may see (404)
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
+    ├── UnreadableEvent          an event whose content is not what its kind declares
     ├── StoreUnavailable         database busy, full or gone (503)
     │   └── SchemaMismatch       the database is older or newer than this program
     └── SourceFailure            one source did not work out; stored and shown, never fatal
@@ -108,6 +109,11 @@ class AlreadyThere(HeadwaterError):
     code = "already_there"
     title = "It is already there"
     status = 409
+
+
+class UnreadableEvent(HeadwaterError):
+    code = "unreadable_event"
+    title = "An event cannot be read"
 
 
 class StoreUnavailable(HeadwaterError):

@@ -183,11 +183,15 @@ class SavedVisit(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A fact that commits together with the state it tells of."""
+    """A fact that commits together with the state it tells of. `data` is what it says, as JSON.
+
+    Order holds among events with one `key`. Two events with one `idempotency_key` are the same fact.
+    """
 
     kind: str
+    version: int
     key: str
-    payload: Mapping[str, Any]
+    data: str
     idempotency_key: str
     tenant_id: int | None = None
     user_id: int | None = None

@@ -66,6 +66,12 @@ class Settings(BaseSettings):
     reader_processes: int = _setting(2, "Processes that read what was fetched.", ge=1, le=64)
     reader_seconds: float = _setting(10.0, "CPU time after which reading one document is stopped.", ge=0.1, le=600)
     reader_memory_mb: int = _setting(512, "Memory a reading process may use.", ge=128)
+    transaction_seconds: float = _setting(
+        30.0,
+        "How long a process that stopped answering may hold a transaction open (PostgreSQL); then its work is undone.",
+        ge=1,
+        le=3600,
+    )
     visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
     event_history_days: int = _setting(7, "How long events are kept after every consumer has seen them.", ge=1)
     shutdown_seconds: float = _setting(

@@ -18,12 +18,14 @@ from headwater.crawl.crawler import Crawler
 from headwater.crawl.readers import Readers
 from headwater.crawl.run import Tools
 from headwater.errors import BadSetting
+from headwater.events.bell import Bell
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.model import Reader, SavedVisit
 from headwater.settings import Loaded, Settings
-from headwater.store import accounts, leases, migrate, outbox, visits
+from headwater.store import accounts, inbox, leases, letters, migrate, outbox, visits, wakeups
 from headwater.store.db import Database
+from headwater.work import consuming
 from headwater.work.embedded import Pace, Periodic
 
 CLAIM_AHEAD = 3  # visits in hand for each one that may be on the wire, so that no connection waits for the database
@@ -45,6 +47,7 @@ class Parts:
     db: Database
     now: Callable[[], datetime] = utc_now
     woken: asyncio.Event = field(default_factory=asyncio.Event)
+    bell: Bell = field(default_factory=Bell)
     readers: Readers | None = None
 
     @cached_property
@@ -71,7 +74,9 @@ def open_parts(loaded: Loaded) -> Parts:
             "HEADWATER_LEASE_SECONDS must be more than HEADWATER_VISIT_SECONDS, or two visits could overlap."
         )
     parse_allow(settings.allow_private_networks)
-    return Parts(settings, Database(settings.store_url()))
+    parts = Parts(settings, Database(settings.store_url(), idle_seconds=settings.transaction_seconds))
+    parts.db.on_events = parts.bell.ring
+    return parts
 
 
 def prepare_store(parts: Parts) -> Reader:
@@ -160,6 +165,25 @@ async def ask_hubs(parts: Parts) -> int:
 CONSUMERS = (search.CONSUMER,)
 
 
+async def follow_log(parts: Parts, stop: asyncio.Event) -> None:
+    """Let the consumers follow the log until `stop` is set."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(consuming.consume(parts.db, CONSUMERS, parts.bell, parts.now, stop))
+        if not parts.db.is_sqlite:
+            group.create_task(wakeups.listen(parts.db, parts.bell.ring, stop))
+
+
+async def forget_events(parts: Parts) -> int:
+    """Delete events, and the record of their effects, that are older than the replay window and that nobody needs."""
+    before = parts.now() - timedelta(days=parts.settings.event_history_days)
+    forgotten = 0
+    while batch := await parts.db.write(outbox.forget_before, before):
+        forgotten += batch
+    await parts.db.write(inbox.forget_before, before - timedelta(days=1))
+    await parts.db.write(letters.forget_before, before)
+    return forgotten
+
+
 def pace(settings: Settings) -> Pace:
     return Pace(
         most_in_hand=settings.max_concurrency * CLAIM_AHEAD,
@@ -172,12 +196,11 @@ def chores(parts: Parts) -> list[Periodic]:
     """The periodic work of one process. Each chore does no harm when several processes do it."""
     settings, db, now = parts.settings, parts.db, parts.now
     keep = timedelta(days=settings.visit_history_days)
-    replay = timedelta(days=settings.event_history_days)
     lease_for = timedelta(seconds=settings.lease_seconds)
     return [
         Periodic("heal clock", timedelta(minutes=5), lambda: db.write(leases.heal_clock, now(), lease_for)),
         Periodic("forget old visits", timedelta(hours=1), lambda: db.write(visits.forget_before, now() - keep)),
-        Periodic("forget old events", timedelta(hours=1), lambda: db.write(outbox.forget_before, now() - replay)),
+        Periodic("forget old events", timedelta(hours=1), lambda: forget_events(parts)),
         Periodic("drop expired tokens", timedelta(hours=1), lambda: db.write(accounts.drop_expired, now())),
         Periodic("ask hubs", timedelta(minutes=1), lambda: ask_hubs(parts)),
     ]

@@ -10,12 +10,16 @@ from collections.abc import Iterator
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import event, inspect
+from sqlalchemy import Connection, event, inspect, text
 
 from headwater.errors import BadInput, SchemaMismatch
 from headwater.store import migrate
 from headwater.store.db import Database
+from headwater.store.outbox import uuid7
 from headwater.store.tables import metadata
+from headwater.store.types import json_text
+from support.log import Recorder
+from support.posts import NOON
 
 KILLED_AT_STATEMENT = """
 import os, signal, sys
@@ -56,8 +60,8 @@ def test_the_migrations_make_exactly_the_tables_that_the_code_works_with(empty: 
     migrate.upgrade(empty)
     options = {
         "include_name": lambda name, kind, _: not is_search(name) if kind == "table" else True,
-        # SQLite reads the log by its row id and has no use for this index.
-        "include_object": lambda thing, name, *_: not (empty.is_sqlite and name == "ix_event_outbox_log"),
+        # SQLite reads the log by its row id and has no use for these indexes.
+        "include_object": lambda thing, name, *_: not (empty.is_sqlite and name in ("ix_event_outbox_log", "ix_event_outbox_partition")),
     }
     difference = empty.read_now(lambda conn: compare_metadata(MigrationContext.configure(conn, opts=options), metadata))
     assert difference == []
@@ -108,3 +112,35 @@ def test_a_database_of_another_version_is_refused_with_advice(empty: Database) -
 def test_an_unknown_revision_is_bad_input(empty: Database) -> None:
     with pytest.raises(BadInput, match="nowhere"):
         migrate.upgrade(empty, "nowhere")
+
+
+def test_what_was_in_the_log_before_it_had_partitions_is_still_followed(empty: Database) -> None:
+    migrate.upgrade(empty, "0003")
+    empty.write_now(_old_log)
+    migrate.upgrade(empty)
+    recorder = Recorder()
+    assert sorted(recorder.catch_up(empty)) == [2, 3]
+    migrate.downgrade(empty, "0003")
+    keys = empty.read_now(lambda conn: conn.execute(text("SELECT key FROM event_outbox ORDER BY id")).scalars().all())
+    assert keys == ["7", "7", "7"]
+
+
+def _old_log(conn: Connection) -> None:
+    for number in (1, 2, 3):
+        facts = json_text({"source_id": 7, "address": f"https://news.example/{number}"})
+        row = {"id": uuid7(), "facts": facts, "once": f"source.retired:{number}", "now": 0}
+        if conn.dialect.name == "postgresql":
+            row["now"] = NOON
+        conn.execute(
+            text(
+                """INSERT INTO event_outbox (event_id, kind, key, payload, idempotency_key, created_at)
+                VALUES (:id, 'source.retired', '7', :facts, :once, :now)"""
+            ),
+            row,
+        )
+    conn.execute(
+        text(
+            """INSERT INTO consumer_cursors (consumer, xid, id, moved_at)
+            SELECT 'recorder', xid, id, created_at FROM event_outbox WHERE id = (SELECT min(id) FROM event_outbox)"""
+        )
+    )

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headwater import trace
 from headwater.api import auth, bodies, problems
 from headwater.api.hosts import KnownHosts
 from headwater.api.metrics import Metrics
@@ -52,6 +53,7 @@ class Edge:
         outgoing = _Outgoing(send, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
         try:
             given = await self._admit(request, receive)
+            trace.current.set(trace.parse(request.headers.get("traceparent")))
             await self.app(scope, given, outgoing.send)
         except ClientDisconnect:
             return

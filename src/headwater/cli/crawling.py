@@ -12,7 +12,7 @@ from headwater.model import SavedVisit
 from headwater.store import leases, sources
 from headwater.store.outbox import uuid7
 from headwater.wire import Parts
-from headwater.work import embedded
+from headwater.work import consuming
 
 LOOK_AGAIN_SECONDS = 0.25
 
@@ -57,5 +57,5 @@ async def crawl(parts: Parts, source_ids: Sequence[int], on_report: Callable[[di
             except TimeoutError:
                 pass
         await crawler.settle()
-        await embedded.catch_up(parts.db, wire.CONSUMERS, parts.now)
+        await consuming.catch_up(parts.db, wire.CONSUMERS, parts.now)
     return failures

@@ -68,7 +68,7 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
             embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, ending)
         )
         house = asyncio.create_task(embedded.keep_house(wire.chores(parts), ending))
-        log_readers = asyncio.create_task(embedded.consume(parts.db, wire.CONSUMERS, parts.now, ending))
+        log_readers = asyncio.create_task(wire.follow_log(parts, ending))
         try:
             await _first(stop, serving, loop, house, log_readers)
         finally:

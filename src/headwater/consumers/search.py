@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from headwater.events.catalogue import POST_CHANGED, POST_STORED
-from headwater.events.log import Consumer
+from headwater.events.delivery import Consumer
 from headwater.store import search
 from headwater.store.outbox import LoggedEvent
 
 
 def index_posts(conn: Connection, events: list[LoggedEvent]) -> None:
-    search.index(conn, sorted({event.payload["post_id"] for event in events}))
+    search.index(conn, sorted({POST_STORED.read(event).post_id for event in events}))
 
 
 CONSUMER = Consumer("search", frozenset({POST_STORED.name, POST_CHANGED.name}), index_posts, batch=2000, rest=4.0)

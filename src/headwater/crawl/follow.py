@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -13,6 +13,7 @@ from headwater import urls
 from headwater.crawl.opml import Outline
 from headwater.errors import BadAddress, NotFound
 from headwater.events import catalogue
+from headwater.events.catalogue import SourceFacts, SubscriptionEnd
 from headwater.model import Reader
 from headwater.store import outbox, sources
 from headwater.store.sources import Added
@@ -63,13 +64,13 @@ def follow(
         custom_title=title,
         credential=seal(credential) if credential and seal else None,
     )
-    facts: dict[str, Any] = {"source_id": added.source_id, "address": address}
+    facts = SourceFacts(source_id=added.source_id, address=address)
     events = []
     if added.new_source:
-        events.append(catalogue.SOURCE_ADDED(key=added.source_id, once=str(added.source_id), **facts))
+        events.append(catalogue.SOURCE_ADDED(facts, once=str(added.source_id)))
     if added.new_subscription:
         once = f"{reader.user_id}:{added.source_id}:{now.isoformat()}"
-        events.append(catalogue.SUBSCRIBED(key=reader.user_id, once=once, reader=reader, **facts))
+        events.append(catalogue.SUBSCRIBED(facts, once=once, reader=reader))
     outbox.append(conn, events, now)
     return added
 
@@ -95,6 +96,5 @@ def unfollow(conn: Connection, reader: Reader, source_id: int, now: datetime) ->
     if not sources.remove(conn, reader, source_id):
         raise NotFound(f"You do not follow a source {source_id}.")
     once = f"{reader.user_id}:{source_id}:{now.isoformat()}"
-    outbox.append(
-        conn, [catalogue.UNSUBSCRIBED(key=reader.user_id, once=once, reader=reader, source_id=source_id)], now
-    )
+    end = SubscriptionEnd(source_id=source_id)
+    outbox.append(conn, [catalogue.UNSUBSCRIBED(end, once=once, reader=reader)], now)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
 from headwater import urls
 from headwater.errors import BadAddress
 from headwater.events import catalogue
+from headwater.events.catalogue import PostFacts, SourceFacts, SourceTrouble
 from headwater.model import Event, SavedVisit, StoredPost, Visit
 from headwater.store import hub_subscriptions, outbox, visits
 from headwater.store.hub_subscriptions import Heard
@@ -50,18 +50,18 @@ def events_of(saved: SavedVisit) -> list[Event]:
     return [*events, change] if change else events
 
 
-def _post_event(kind: catalogue.Kind, source_id: int, stored: StoredPost) -> Event:
-    return kind(
-        key=source_id,
-        once=f"{stored.id}:{stored.version}",
+def _post_event(kind: catalogue.Kind[PostFacts], source_id: int, stored: StoredPost) -> Event:
+    post = stored.post
+    facts = PostFacts(
         post_id=stored.id,
         source_id=source_id,
-        source_post_id=stored.post.source_post_id,
+        source_post_id=post.source_post_id,
         version=stored.version,
-        title=stored.post.title,
-        url=stored.post.url,
-        created_at=stored.post.created_at,
+        title=post.title,
+        url=post.url,
+        created_at=post.created_at,
     )
+    return kind(facts, once=f"{stored.id}:{stored.version}")
 
 
 def _change_of_health(saved: SavedVisit) -> Event | None:
@@ -70,13 +70,14 @@ def _change_of_health(saved: SavedVisit) -> Event | None:
         return None
     source_id = saved.visit.source_id
     once = f"{source_id}:{saved.visit.started_at.isoformat()}"
-    facts: dict[str, Any] = {"source_id": source_id, "address": saved.address}
+    facts = SourceFacts(source_id=source_id, address=saved.address)
     if after == "retired":
-        return catalogue.SOURCE_RETIRED(key=source_id, once=once, **facts)
-    if after != "ok":
-        error = saved.visit.error or "The source has no posts any more."
-        return catalogue.SOURCE_FAILED(key=source_id, once=once, status=after, error=error, **facts)
-    return None if before == "new" else catalogue.SOURCE_RECOVERED(key=source_id, once=once, **facts)
+        return catalogue.SOURCE_RETIRED(facts, once=once)
+    if after == "ok":
+        return None if before == "new" else catalogue.SOURCE_RECOVERED(facts, once=once)
+    error = saved.visit.error or "The source has no posts any more."
+    trouble = SourceTrouble(source_id=source_id, address=saved.address, status=after, error=error)
+    return (catalogue.SOURCE_BLOCKED if after == "blocked" else catalogue.SOURCE_FAILED)(trouble, once=once)
 
 
 def report(saved: SavedVisit) -> dict[str, object]:

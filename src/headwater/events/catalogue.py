@@ -1,70 +1,139 @@
 """Every kind of event: one declaration each. `docs/reference/events.md` is generated from here.
 
-To add a kind, declare it and call it where the change is made, inside the same transaction:
+To add a kind, declare what it says and the kind, and append it where the change is made, in the same transaction:
 
-    outbox.append(conn, [SOURCE_ADDED(key=..., once=..., source_id=..., address=...)], now)
+    outbox.append(conn, [SOURCE_ADDED(SourceFacts(source_id=7, address="https://…"), once="7")], now)
+
+A field may be added to a payload if it has a default. Any other change is a new version of the kind.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+from msgspec import Meta
+
+from headwater.errors import UnreadableEvent
 from headwater.model import Event, Reader
+from headwater.store.outbox import LoggedEvent
 
 
-class Kind(NamedTuple):
-    """A kind of event. `key` says what its order holds for; `payload` names its fields and what they mean."""
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
+    """What an event says. Each field carries its meaning."""
 
+
+class Field(NamedTuple):
     name: str
     meaning: str
-    key: str
-    payload: dict[str, str]
 
-    def __call__(self, *, key: object, once: str, reader: Reader | None = None, **payload: Any) -> Event:
+
+class PostFacts(Payload, frozen=True):
+    post_id: Annotated[int, Meta(description="the post")]
+    source_id: Annotated[int, Meta(description="the source that published it")]
+    source_post_id: Annotated[str, Meta(description="its identity within the source")]
+    version: Annotated[int, Meta(description="1 for the first text, one more for each edit")]
+    title: Annotated[str, Meta(description="its title")]
+    url: Annotated[str | None, Meta(description="its address, or null")]
+    created_at: Annotated[datetime, Meta(description="when it was published, ISO 8601")]
+
+
+class SourceFacts(Payload, frozen=True):
+    source_id: Annotated[int, Meta(description="the source")]
+    address: Annotated[str, Meta(description="its address")]
+
+
+class SourceTrouble(SourceFacts, frozen=True):
+    status: Annotated[str, Meta(description="failing, blocked or empty")]
+    error: Annotated[str, Meta(description="what happened, for people")]
+
+
+class SubscriptionEnd(Payload, frozen=True):
+    source_id: Annotated[int, Meta(description="the source")]
+
+
+P = TypeVar("P", bound=Payload)
+
+
+class Kind(Generic[P]):
+    """A kind of event. `key` is the field that its order holds for: events of one source, or of one user."""
+
+    def __init__(self, name: str, payload: type[P], *, key: str, meaning: str, version: int = 1) -> None:
+        self.name, self.payload, self.key, self.meaning, self.version = name, payload, key, meaning, version
+        self.domain = name.partition(".")[0]
+        self._encode = msgspec.json.Encoder().encode
+        self._decode = msgspec.json.Decoder(payload).decode
+
+    def __call__(self, payload: P, *, once: str, reader: Reader | None = None) -> Event:
         """The event; `once` tells this fact from every other of its kind, so that it is never published twice."""
-        assert payload.keys() == self.payload.keys(), f"{self.name} has the fields {', '.join(self.payload)}"
-        tenant_id, user_id = (reader.tenant_id, reader.user_id) if reader else (None, None)
-        return Event(self.name, str(key), payload, f"{self.name}:{once}", tenant_id, user_id)
+        if self.key == "user_id":
+            assert reader is not None, f"{self.name} is about a reader"
+            key = f"user:{reader.user_id}"
+        else:
+            key = f"{self.key.removesuffix('_id')}:{getattr(payload, self.key)}"
+        return Event(
+            self.name,
+            self.version,
+            key,
+            self._encode(payload).decode(),
+            f"{self.name}:{once}",
+            reader.tenant_id if reader else None,
+            reader.user_id if reader else None,
+        )
+
+    def read(self, event: LoggedEvent) -> P:
+        """What the event says."""
+        try:
+            return self._decode(event.data)
+        except msgspec.MsgspecError as error:
+            raise UnreadableEvent(f"The event {event.event_id} is no {self.name}: {error}") from error
+
+    def fields(self) -> Iterator[Field]:
+        for field in msgspec.structs.fields(self.payload):
+            yield Field(field.name, next(note.description or "" for note in field.type.__metadata__))
 
 
-_SOURCE = {"source_id": "the source", "address": "its address"}
-_POST = {
-    "post_id": "the post",
-    "source_id": "the source that published it",
-    "source_post_id": "its identity within the source",
-    "version": "1 for the first text, one more for each edit",
-    "title": "its title",
-    "url": "its address, or null",
-    "created_at": "when it was published, ISO 8601",
-}
-
-POST_STORED = Kind("post.stored", "A post was seen for the first time and stored.", "source_id", _POST)
+POST_STORED = Kind("post.stored", PostFacts, key="source_id", meaning="A post was seen for the first time and stored.")
 POST_CHANGED = Kind(
-    "post.changed", "A stored post's text changed; the old one is kept as a version.", "source_id", _POST
+    "post.changed",
+    PostFacts,
+    key="source_id",
+    meaning="A stored post's text changed; the old one is kept as a version.",
 )
-SOURCE_ADDED = Kind("source.added", "A source is watched for the first time.", "source_id", _SOURCE)
-SOURCE_FAILED = Kind(
-    "source.failed",
-    "A source that worked does not any more.",
-    "source_id",
-    {**_SOURCE, "status": "failing, blocked or empty", "error": "what happened, for people"},
+SOURCE_ADDED = Kind("source.added", SourceFacts, key="source_id", meaning="A source is watched for the first time.")
+SOURCE_FAILED = Kind("source.failed", SourceTrouble, key="source_id", meaning="A source that worked does not any more.")
+SOURCE_BLOCKED = Kind(
+    "source.blocked",
+    SourceTrouble,
+    key="source_id",
+    meaning="A source answers with a login or robot check instead of its posts.",
 )
-SOURCE_RECOVERED = Kind("source.recovered", "A source that did not work works again.", "source_id", _SOURCE)
+SOURCE_RECOVERED = Kind(
+    "source.recovered", SourceFacts, key="source_id", meaning="A source that did not work works again."
+)
 SOURCE_RETIRED = Kind(
-    "source.retired", "A source is gone for good (410) and is no longer visited.", "source_id", _SOURCE
+    "source.retired",
+    SourceFacts,
+    key="source_id",
+    meaning="A source is gone for good (410) and is no longer visited.",
 )
-SUBSCRIBED = Kind("subscription.added", "A reader follows a source.", "user_id", _SOURCE)
+SUBSCRIBED = Kind("subscription.added", SourceFacts, key="user_id", meaning="A reader follows a source.")
 UNSUBSCRIBED = Kind(
-    "subscription.removed", "A reader no longer follows a source.", "user_id", {"source_id": "the source"}
+    "subscription.removed", SubscriptionEnd, key="user_id", meaning="A reader no longer follows a source."
 )
 
-KINDS: tuple[Kind, ...] = (
+KINDS: tuple[Kind[Any], ...] = (
     POST_STORED,
     POST_CHANGED,
     SOURCE_ADDED,
     SOURCE_FAILED,
+    SOURCE_BLOCKED,
     SOURCE_RECOVERED,
     SOURCE_RETIRED,
     SUBSCRIBED,
     UNSUBSCRIBED,
 )
+BY_NAME = {kind.name: kind for kind in KINDS}
+DOMAINS = tuple(dict.fromkeys(kind.domain for kind in KINDS))

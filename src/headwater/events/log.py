@@ -1,39 +1,32 @@
-"""The log, embedded: each consumer reads the outbox from its cursor. Effect and cursor commit together, so each event
-has its effect once, however often a process is killed."""
+"""The log, embedded: consumers follow the outbox by cursors. Effect, inbox and cursor commit together.
+
+On PostgreSQL the same steps run in as many processes as there are: a cursor is one partition's and is held by one
+process at a time, so the order of a key holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from headwater.store import outbox
-from headwater.store.outbox import LoggedEvent
+from headwater.events.delivery import Consumer, deliver, retry
+from headwater.store import letters, outbox
 
 
-class Consumer(NamedTuple):
-    """Code that gives events their effect: the kinds it wants, a function, how many at once.
-
-    `rest` is how long it lets events gather when it has caught up: for work that is cheaper in large batches.
-    """
-
-    name: str
-    kinds: frozenset[str]
-    handle: Callable[[Connection, list[LoggedEvent]], None]
-    batch: int = 500
-    rest: float = 1.0
+def pending(conn: Connection, consumer: Consumer, now: datetime) -> list[int]:
+    """The partitions in which there is something to do. Reading this locks nothing."""
+    return sorted({*outbox.pending(conn, consumer.name), *letters.due_partitions(conn, consumer.name, now)})
 
 
-def step(conn: Connection, consumer: Consumer, now: datetime) -> int:
-    """Handle the next batch; returns how many events the consumer moved past. One process at a time does this."""
-    position = outbox.take_cursor(conn, consumer.name, now)
-    events = outbox.after(conn, position, consumer.batch) if position else []
-    if not events:
+def step(conn: Connection, consumer: Consumer, partition: int, now: datetime) -> int:
+    """Handle the next batch of a partition; returns how many events the consumer moved past."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    if position is None:
         return 0
-    wanted = [event for event in events if event.kind in consumer.kinds]
-    if wanted:
-        consumer.handle(conn, wanted)
-    outbox.move_cursor(conn, consumer.name, events[-1].position, now)
+    retry(conn, consumer, partition, now)
+    events = outbox.after(conn, partition, position, consumer.batch)
+    if events:
+        deliver(conn, consumer, partition, events, now)
+        outbox.move_cursor(conn, consumer.name, partition, events[-1].position, now)
     return len(events)

@@ -8,6 +8,7 @@ What the drivers raise is translated here, once, into StoreUnavailable.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_SECONDS = 10
+IDLE_SECONDS = 30.0
+APPENDED = "headwater_appended"  # what `store.outbox` leaves in a connection's info
 READERS = 4
 ATTEMPTS = 4
 _TRY_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
@@ -38,20 +41,25 @@ _ADVICE = {
 
 
 class Database:
-    def __init__(self, url: str) -> None:
-        self.engine = _engine(url)
+    """`on_events` is called, in the writer's thread, after each transaction that appended events."""
+
+    def __init__(self, url: str, *, idle_seconds: float = IDLE_SECONDS) -> None:
+        self.engine = _engine(url, idle_seconds)
+        self.on_events: Callable[[], None] = lambda: None
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         writers = 1 if self.is_sqlite else READERS
         self._writers = ThreadPoolExecutor(writers, thread_name_prefix="headwater-write")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="headwater-read")
 
     async def read(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, lambda: self.read_now(function, *args, **kwargs))
+        return await self._in(self._readers, lambda: self.read_now(function, *args, **kwargs))
 
     async def write(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._writers, lambda: self.write_now(function, *args, **kwargs))
+        return await self._in(self._writers, lambda: self.write_now(function, *args, **kwargs))
+
+    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        context = contextvars.copy_context()  # the trace goes along
+        return await asyncio.get_running_loop().run_in_executor(threads, lambda: context.run(work))
 
     def read_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with _translated(), self.engine.connect() as conn, conn.begin():
@@ -63,7 +71,10 @@ class Database:
                 with _translated(), self.engine.connect() as conn:
                     conn.execution_options(headwater_writes=True)
                     with conn.begin():
-                        return function(conn, *args, **kwargs)
+                        result = function(conn, *args, **kwargs)
+                    if conn.info.pop(APPENDED, False):
+                        self.on_events()
+                    return result
             except StoreUnavailable as error:
                 if attempt == ATTEMPTS or getattr(_root(error), "sqlstate", None) not in _TRY_AGAIN:
                     raise
@@ -76,7 +87,7 @@ class Database:
         self.engine.dispose()
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, idle_seconds: float) -> Engine:
     try:
         parsed = make_url(url)
     except exc.ArgumentError as error:
@@ -95,9 +106,11 @@ def _engine(url: str) -> Engine:
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     if backend in ("postgresql", "postgres"):
+        # A process that is stopped in the middle of a transaction holds locks and the log's horizon: it loses them.
+        idle = f"idle_in_transaction_session_timeout={int(idle_seconds * 1000)}"
         return create_engine(
             parsed.set(drivername="postgresql+psycopg"),
-            connect_args={"options": "-c timezone=UTC", "connect_timeout": BUSY_SECONDS},
+            connect_args={"options": f"-c timezone=UTC -c {idle}", "connect_timeout": BUSY_SECONDS},
             pool_size=READERS * 2,
             pool_pre_ping=True,
         )
@@ -147,6 +160,16 @@ def _is_the_drivers(error: Exception) -> bool:
 
 def _breaks_a_constraint(error: Exception) -> bool:
     return any(kind.__name__ == "IntegrityError" for kind in type(_root(error)).__mro__)
+
+
+def is_the_stores_fault(error: BaseException) -> bool:
+    """Whether the database is busy, full or gone, rather than asked for something it cannot do."""
+    if isinstance(error, StoreUnavailable | exc.TimeoutError):
+        return True
+    below = _root(error)
+    if isinstance(below, sqlite3.OperationalError):
+        return getattr(below, "sqlite_errorcode", sqlite3.SQLITE_BUSY) != sqlite3.SQLITE_ERROR
+    return any(kind.__name__ in ("OperationalError", "InterfaceError") for kind in type(below).__mro__)
 
 
 def _advice(error: BaseException) -> str:

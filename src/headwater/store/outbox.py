@@ -1,7 +1,8 @@
 """The outbox: events commit in the transaction of the change they tell of, or not at all (E1). It is also the log.
 
-A consumer's cursor says how far it got. On PostgreSQL ids are given out before they commit, so a reader that goes by id
-alone would step over a late one; there the log is read behind the transaction horizon, ordered by transaction.
+A consumer's cursors say how far it got. On PostgreSQL the log has partitions, by the hash of the key: several processes
+follow it side by side and the order of a key holds. And ids are given out there before they commit, so a reader that
+goes by id alone would step over a late one: the log is read behind the transaction horizon, ordered by transaction.
 """
 
 from __future__ import annotations
@@ -14,76 +15,143 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from headwater import trace
 from headwater.model import Event
+from headwater.store.db import APPENDED
 from headwater.store.driver import Prepared, portable
-from headwater.store.types import json_text, json_value
+from headwater.store.types import moment
 
-_append = portable(
-    """INSERT INTO event_outbox (event_id, kind, key, tenant_id, user_id, payload, idempotency_key, created_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (idempotency_key) DO NOTHING"""
+PARTITIONS = 8  # on PostgreSQL, and of each Kafka topic; a power of two
+CHANNEL = "headwater_events"
+
+_COLUMNS = "xid, id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at"
+_HORIZON = "xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+_INSERT = """INSERT INTO event_outbox (event_id, domain, kind, version, key, tenant_id, user_id, payload, traceparent,
+    idempotency_key, created_at"""
+_ONCE = "ON CONFLICT (idempotency_key) DO NOTHING"
+
+_append = Prepared(
+    sqlite=f"{_INSERT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {_ONCE}",
+    postgresql=f"""{_INSERT}, partition) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+        hashtext(%s) & {PARTITIONS - 1}) {_ONCE}""",
 )
+_notify = Prepared(postgresql=f"SELECT pg_notify('{CHANNEL}', '')")
 _make_cursor = portable(
-    "INSERT INTO consumer_cursors (consumer, xid, id, moved_at) VALUES (?, 0, 0, ?) ON CONFLICT (consumer) DO NOTHING"
+    """INSERT INTO consumer_cursors (consumer, partition, xid, id, moved_at) VALUES (?, ?, 0, 0, ?)
+    ON CONFLICT (consumer, partition) DO NOTHING"""
 )
-_take_cursor = portable("SELECT xid, id FROM consumer_cursors WHERE consumer = ?", postgresql=" FOR UPDATE SKIP LOCKED")
-_move_cursor = portable("UPDATE consumer_cursors SET xid = ?, id = ?, moved_at = ? WHERE consumer = ?")
+_TAKE = "SELECT xid, id FROM consumer_cursors WHERE consumer = ? AND partition = ?"
+_take_cursor = portable(_TAKE, postgresql=" FOR UPDATE SKIP LOCKED")
+_wait_for_cursor = portable(_TAKE, postgresql=" FOR UPDATE")
+_move_cursor = portable(
+    "UPDATE consumer_cursors SET xid = ?, id = ?, moved_at = ? WHERE consumer = ? AND partition = ?"
+)
 _after = Prepared(
-    sqlite="SELECT xid, id, kind, key, payload FROM event_outbox WHERE ? = 0 AND id > ? ORDER BY id LIMIT ?",
-    postgresql="""SELECT xid, id, kind, key, payload FROM event_outbox
-        WHERE (xid, id) > (%s, %s) AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
-        ORDER BY xid, id LIMIT %s""",
+    sqlite=f"""SELECT {_COLUMNS}, payload FROM event_outbox
+        WHERE partition = ? AND ? = 0 AND id > ? ORDER BY id LIMIT ?""",
+    postgresql=f"""SELECT {_COLUMNS}, payload::text FROM event_outbox
+        WHERE partition = %s AND (xid, id) > (%s, %s) AND {_HORIZON} ORDER BY xid, id LIMIT %s""",
+)
+_pending = Prepared(
+    sqlite="""SELECT c.partition FROM consumer_cursors c WHERE c.consumer = ?
+        AND c.id < (SELECT max(id) FROM event_outbox)""",
+    postgresql=f"""SELECT c.partition FROM consumer_cursors c WHERE c.consumer = %s AND EXISTS (
+        SELECT 1 FROM event_outbox o WHERE o.partition = c.partition AND (o.xid, o.id) > (c.xid, c.id) AND o.{_HORIZON})
+        ORDER BY c.partition""",
 )
 _forget = portable(
     """DELETE FROM event_outbox WHERE id IN (SELECT id FROM event_outbox ORDER BY id LIMIT ?) AND created_at < ?
-        AND NOT EXISTS (SELECT 1 FROM consumer_cursors c WHERE c.xid < event_outbox.xid
-            OR (c.xid = event_outbox.xid AND c.id < event_outbox.id))"""
+        AND NOT EXISTS (SELECT 1 FROM consumer_cursors c WHERE ? AND c.partition = event_outbox.partition
+            AND (c.xid < event_outbox.xid OR (c.xid = event_outbox.xid AND c.id < event_outbox.id)))"""
 )
 
 
 class Position(NamedTuple):
-    """How far a consumer got: the transaction (always 0 on SQLite) and the event."""
+    """A place in the log: the transaction (always 0 on SQLite) and the event."""
 
     xid: int
     id: int
 
 
 class LoggedEvent(NamedTuple):
+    """An event as it stands in the log. `data` is JSON: `Kind.read` in the catalogue makes its payload of it."""
+
     position: Position
+    event_id: str
     kind: str
+    version: int
     key: str
-    payload: dict[str, Any]
+    tenant_id: int | None
+    user_id: int | None
+    traceparent: str | None
+    created_at: datetime
+    data: str
 
 
 def append(conn: Connection, events: Sequence[Event], now: datetime) -> None:
     """Add these events; one whose idempotency key is there already is the same fact and changes nothing."""
+    if not events:
+        return
+    parent = trace.current.get()
+    partitioned = conn.dialect.name == "postgresql"
     rows = []
     for event in events:
-        payload = json_text(event.payload)
-        rows.append(
-            (uuid7(), event.kind, event.key, event.tenant_id, event.user_id, payload, event.idempotency_key, now)
-        )
+        kind, version, key, data, idempotency_key, tenant_id, user_id = event
+        domain = kind.partition(".")[0]
+        row = (uuid7(), domain, kind, version, key, tenant_id, user_id, data, parent, idempotency_key, now)
+        rows.append((*row, key) if partitioned else row)
     _append.many(conn, rows)
+    if partitioned:
+        _notify.once(conn)
+    conn.info[APPENDED] = True
 
 
-def take_cursor(conn: Connection, consumer: str, now: datetime) -> Position | None:
+def partitions(conn: Connection) -> int:
+    return PARTITIONS if conn.dialect.name == "postgresql" else 1
+
+
+def make_cursors(conn: Connection, consumer: str, now: datetime) -> None:
+    """Let a consumer begin at the start of the log, if it has not begun yet."""
+    for partition in range(partitions(conn)):
+        _make_cursor.once(conn, consumer, partition, now)
+
+
+def take_cursor(conn: Connection, consumer: str, partition: int) -> Position | None:
     """The consumer's cursor, held until the transaction ends; None while another process has it."""
-    _make_cursor.once(conn, consumer, now)
-    rows = _take_cursor.all(conn, consumer)
+    rows = _take_cursor.all(conn, consumer, partition)
     return Position(*rows[0]) if rows else None
 
 
-def after(conn: Connection, position: Position, limit: int) -> list[LoggedEvent]:
-    rows = _after.all(conn, position.xid, position.id, limit)
-    return [LoggedEvent(Position(xid, id), kind, key, json_value(payload)) for xid, id, kind, key, payload in rows]
+def wait_for_cursor(conn: Connection, consumer: str, partition: int, now: datetime) -> Position:
+    """The same, but wait while another process has it."""
+    _make_cursor.once(conn, consumer, partition, now)
+    return Position(*_wait_for_cursor.all(conn, consumer, partition)[0])
 
 
-def move_cursor(conn: Connection, consumer: str, position: Position, now: datetime) -> None:
-    _move_cursor.once(conn, position.xid, position.id, now, consumer)
+def move_cursor(conn: Connection, consumer: str, partition: int, position: Position, now: datetime) -> None:
+    _move_cursor.once(conn, position.xid, position.id, now, consumer, partition)
 
 
-def forget_before(conn: Connection, before: datetime, limit: int = 20_000) -> int:
-    """Delete old events that every consumer has passed."""
-    return _forget.once(conn, limit, before)
+def pending(conn: Connection, consumer: str) -> list[int]:
+    """The partitions in which events wait for this consumer. Reading this locks nothing."""
+    return [partition for (partition,) in _pending.all(conn, consumer)]
+
+
+def after(conn: Connection, partition: int, position: Position, limit: int) -> list[LoggedEvent]:
+    return [logged(row) for row in _after.all(conn, partition, position.xid, position.id, limit)]
+
+
+def logged(row: Sequence[Any]) -> LoggedEvent:
+    xid, id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at, data = row
+    position = Position(xid, id)
+    return LoggedEvent(
+        position, event_id, kind, version, key, tenant_id, user_id, traceparent, moment(created_at), data
+    )
+
+
+def forget_before(conn: Connection, before: datetime, *, followed: bool = True, limit: int = 20_000) -> int:
+    """Delete the oldest events; of those that consumers follow by cursors, only what every one of them has passed."""
+    return _forget.once(conn, limit, before, followed)
 
 
 def uuid7() -> str:

@@ -191,26 +191,91 @@ event_outbox = Table(
     metadata,
     Column("id", BigId, primary_key=True),
     Column("event_id", String(36), nullable=False),
+    Column("domain", Text, nullable=False, server_default=""),
     Column("kind", Text, nullable=False),
+    Column("version", Integer, nullable=False, server_default="1"),
     Column("key", Text, nullable=False),
+    Column("partition", Integer, nullable=False, server_default="0"),  # PostgreSQL: hash of the key; SQLite has one
     Column("tenant_id", BigId),
     Column("user_id", BigId),
     Column("payload", Json, nullable=False),
+    Column("traceparent", Text),
     Column("idempotency_key", Text, nullable=False, unique=True),
     Column("created_at", Moment, nullable=False),
     Column("xid", BigId, nullable=False, server_default="0"),  # PostgreSQL: the transaction that wrote it
     sqlite_autoincrement=True,
 )
 Index("ix_event_outbox_log", event_outbox.c.xid, event_outbox.c.id).ddl_if(dialect="postgresql")
+Index("ix_event_outbox_partition", event_outbox.c.partition, event_outbox.c.xid, event_outbox.c.id).ddl_if(
+    dialect="postgresql"
+)
 
 consumer_cursors = Table(
     "consumer_cursors",
     metadata,
-    Column("consumer", Text, primary_key=True),
+    Column("consumer", Text, nullable=False),
+    Column("partition", Integer, nullable=False),
     Column("xid", BigId, nullable=False),
     Column("id", BigId, nullable=False),
     Column("moved_at", Moment, nullable=False),
+    PrimaryKeyConstraint("consumer", "partition"),
 )
+
+# What has had its effect. The ids are sorted by time, so old rows go by a range of the key.
+consumer_inbox = Table(
+    "consumer_inbox",
+    metadata,
+    Column("consumer", Text, nullable=False),
+    Column("event_id", String(36), nullable=False),
+    PrimaryKeyConstraint("consumer", "event_id"),
+    sqlite_with_rowid=False,
+)
+
+# Events that failed in a consumer, and those of the same key that wait behind them: see store/letters.py.
+event_dlq = Table(
+    "event_dlq",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("consumer", Text, nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("event_id", String(36), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("tenant_id", BigId),
+    Column("user_id", BigId),
+    Column("payload", Json, nullable=False),
+    Column("traceparent", Text),
+    Column("created_at", Moment, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("error", Text),
+    Column("first_failed_at", Moment),
+    Column("last_failed_at", Moment),
+    Column("next_try_at", Moment),
+    Column("settled_at", Moment),
+    UniqueConstraint("consumer", "event_id"),
+    sqlite_autoincrement=True,
+)
+_open = text("state IN ('retrying', 'waiting', 'dead')")
+Index(
+    "ix_event_dlq_open",
+    event_dlq.c.consumer,
+    event_dlq.c.partition,
+    event_dlq.c.key,
+    event_dlq.c.id,
+    sqlite_where=_open,
+    postgresql_where=_open,
+)
+_retrying = text("state = 'retrying'")
+Index(
+    "ix_event_dlq_retrying",
+    event_dlq.c.consumer,
+    event_dlq.c.next_try_at,
+    sqlite_where=_retrying,
+    postgresql_where=_retrying,
+)
+Index("ix_event_dlq_state", event_dlq.c.state, event_dlq.c.id)
 
 tenants = Table(
     "tenants",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -16,14 +16,12 @@ import structlog
 
 from headwater.crawl.crawler import Crawler
 from headwater.errors import HeadwaterError
-from headwater.events.log import Consumer
-from headwater.events.log import step as log_step
 from headwater.store import leases
 from headwater.store.db import Database
 from headwater.store.outbox import uuid7
+from headwater.work.resting import TROUBLE_SECONDS, rest
 
 POLL_SECONDS = 1.0
-TROUBLE_SECONDS = 5.0
 log = structlog.get_logger()
 
 
@@ -52,7 +50,7 @@ async def run(
         except HeadwaterError as error:
             log.warning("crawl.waits", error=error.detail)
             pause = TROUBLE_SECONDS
-        await _rest(pause, woken, crawler.changed, stop)
+        await rest(pause, woken, crawler.changed, stop=stop)
 
 
 async def _round(db: Database, crawler: Crawler, pace: Pace, now: Callable[[], datetime]) -> float:
@@ -68,48 +66,6 @@ async def _round(db: Database, crawler: Crawler, pace: Pace, now: Callable[[], d
     )
     crawler.start(granted)
     return 0.0 if granted else POLL_SECONDS / 4
-
-
-async def _rest(seconds: float, *signals: asyncio.Event) -> None:
-    """Wait, but not longer than until one of the signals; the ones that are not `stop` are taken back."""
-    *wakers, stop = signals
-    waiting = [asyncio.ensure_future(signal.wait()) for signal in signals]
-    try:
-        await asyncio.wait(waiting, timeout=max(seconds, 0.0), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()
-    for signal in wakers:
-        if signal is not stop:
-            signal.clear()
-
-
-async def consume(
-    db: Database, consumers: Sequence[Consumer], now: Callable[[], datetime], stop: asyncio.Event
-) -> None:
-    """Let each consumer follow the log. One that fails is logged and tried again; the others go on."""
-    async with asyncio.TaskGroup() as group:
-        for consumer in consumers:
-            group.create_task(_follow_log(db, consumer, now, stop))
-
-
-async def catch_up(db: Database, consumers: Sequence[Consumer], now: Callable[[], datetime]) -> None:
-    """Let each consumer come to the end of the log as it is now."""
-    for consumer in consumers:
-        while await db.write(log_step, consumer, now()):
-            pass
-
-
-async def _follow_log(db: Database, consumer: Consumer, now: Callable[[], datetime], stop: asyncio.Event) -> None:
-    while not stop.is_set():
-        pause = consumer.rest
-        try:
-            if await db.write(log_step, consumer, now()) == consumer.batch:
-                pause = 0.0
-        except Exception:  # whatever a consumer does wrong, the log goes on (H98)
-            log.exception("consumer.failed", consumer=consumer.name)
-            pause = TROUBLE_SECONDS
-        await _rest(pause, stop)
 
 
 async def keep_house(chores: list[Periodic], stop: asyncio.Event) -> None:

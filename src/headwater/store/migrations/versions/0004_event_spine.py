@@ -1,0 +1,140 @@
+"""Events have domains, versions and partitions; consumers have inboxes and dead letters."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from headwater.store.types import BigId, Json, Moment
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+PARTITIONS = 8
+OPEN = sa.text("state IN ('retrying', 'waiting', 'dead')")
+RETRYING = sa.text("state = 'retrying'")
+DOMAIN = {"sqlite": "substr(kind, 1, instr(kind, '.') - 1)", "postgresql": "split_part(kind, '.', 1)"}
+
+
+def upgrade() -> None:
+    dialect = op.get_bind().dialect.name
+    _widen_outbox(dialect)
+    _partition_cursors(dialect)
+    op.create_table(
+        "consumer_inbox",
+        sa.Column("consumer", sa.Text(), nullable=False),
+        sa.Column("event_id", sa.String(36), nullable=False),
+        sa.PrimaryKeyConstraint("consumer", "event_id", name=op.f("pk_consumer_inbox")),
+        sqlite_with_rowid=False,
+    )
+    _make_dead_letters()
+
+
+def downgrade() -> None:
+    dialect = op.get_bind().dialect.name
+    op.drop_table("event_dlq")
+    op.drop_table("consumer_inbox")
+    _put_cursors_aside(dialect)
+    op.create_table(
+        "consumer_cursors",
+        sa.Column("consumer", sa.Text(), nullable=False),
+        sa.Column("xid", BigId, nullable=False),
+        sa.Column("id", BigId, nullable=False),
+        sa.Column("moved_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("consumer", name=op.f("pk_consumer_cursors")),
+    )
+    op.execute(
+        """INSERT INTO consumer_cursors (consumer, xid, id, moved_at)
+        SELECT consumer, xid, id, moved_at FROM old_cursors c WHERE NOT EXISTS (
+            SELECT 1 FROM old_cursors o WHERE o.consumer = c.consumer
+            AND (o.xid < c.xid OR (o.xid = c.xid AND o.id < c.id)
+                OR (o.xid = c.xid AND o.id = c.id AND o.partition < c.partition)))"""
+    )
+    op.drop_table("old_cursors")
+    if dialect == "postgresql":
+        op.drop_index("ix_event_outbox_partition", table_name="event_outbox")
+    op.execute("UPDATE event_outbox SET key = substr(key, CASE domain WHEN 'subscription' THEN 6 ELSE 8 END)")
+    for column in ("domain", "version", "partition", "traceparent"):
+        op.drop_column("event_outbox", column)
+
+
+def _widen_outbox(dialect: str) -> None:
+    op.add_column("event_outbox", sa.Column("domain", sa.Text(), server_default="", nullable=False))
+    op.add_column("event_outbox", sa.Column("version", sa.Integer(), server_default="1", nullable=False))
+    op.add_column("event_outbox", sa.Column("partition", sa.Integer(), server_default="0", nullable=False))
+    op.add_column("event_outbox", sa.Column("traceparent", sa.Text()))
+    op.execute(
+        f"""UPDATE event_outbox SET domain = {DOMAIN[dialect]},
+        key = CASE {DOMAIN[dialect]} WHEN 'subscription' THEN 'user:' ELSE 'source:' END || key"""
+    )
+    if dialect == "postgresql":
+        op.execute(f"UPDATE event_outbox SET partition = hashtext(key) & {PARTITIONS - 1}")
+        op.create_index("ix_event_outbox_partition", "event_outbox", ["partition", "xid", "id"], unique=False)
+
+
+def _partition_cursors(dialect: str) -> None:
+    _put_cursors_aside(dialect)
+    op.create_table(
+        "consumer_cursors",
+        sa.Column("consumer", sa.Text(), nullable=False),
+        sa.Column("partition", sa.Integer(), nullable=False),
+        sa.Column("xid", BigId, nullable=False),
+        sa.Column("id", BigId, nullable=False),
+        sa.Column("moved_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("consumer", "partition", name=op.f("pk_consumer_cursors")),
+    )
+    for partition in range(PARTITIONS if dialect == "postgresql" else 1):
+        op.execute(
+            f"""INSERT INTO consumer_cursors (consumer, partition, xid, id, moved_at)
+            SELECT consumer, {partition}, xid, id, moved_at FROM old_cursors"""
+        )
+    op.drop_table("old_cursors")
+
+
+def _put_cursors_aside(dialect: str) -> None:
+    op.rename_table("consumer_cursors", "old_cursors")
+    if dialect == "postgresql":
+        op.execute("ALTER TABLE old_cursors RENAME CONSTRAINT pk_consumer_cursors TO pk_old_cursors")
+
+
+def _make_dead_letters() -> None:
+    op.create_table(
+        "event_dlq",
+        sa.Column("id", BigId, nullable=False),
+        sa.Column("consumer", sa.Text(), nullable=False),
+        sa.Column("partition", sa.Integer(), nullable=False),
+        sa.Column("state", sa.String(10), nullable=False),
+        sa.Column("event_id", sa.String(36), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("tenant_id", BigId),
+        sa.Column("user_id", BigId),
+        sa.Column("payload", Json, nullable=False),
+        sa.Column("traceparent", sa.Text()),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("error", sa.Text()),
+        sa.Column("first_failed_at", Moment()),
+        sa.Column("last_failed_at", Moment()),
+        sa.Column("next_try_at", Moment()),
+        sa.Column("settled_at", Moment()),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_event_dlq")),
+        sa.UniqueConstraint("consumer", "event_id", name=op.f("uq_event_dlq_consumer_event_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_event_dlq_open",
+        "event_dlq",
+        ["consumer", "partition", "key", "id"],
+        sqlite_where=OPEN,
+        postgresql_where=OPEN,
+    )
+    op.create_index(
+        "ix_event_dlq_retrying",
+        "event_dlq",
+        ["consumer", "next_try_at"],
+        sqlite_where=RETRYING,
+        postgresql_where=RETRYING,
+    )
+    op.create_index("ix_event_dlq_state", "event_dlq", ["state", "id"])

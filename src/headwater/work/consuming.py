@@ -1,0 +1,77 @@
+"""Lets the consumers follow the log: woken when something is appended, and looking once a second in any case."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import structlog
+
+from headwater.errors import HeadwaterError
+from headwater.events import log as event_log
+from headwater.events.bell import Bell
+from headwater.events.delivery import Consumer
+from headwater.store import outbox
+from headwater.store.db import Database
+from headwater.work.resting import TROUBLE_SECONDS, rest
+
+LOOK_SECONDS = 1.0
+SOON_SECONDS = (
+    0.005  # after a ring with nothing to be seen: on PostgreSQL an older transaction may hide it for a moment
+)
+log = structlog.get_logger()
+Clock = Callable[[], datetime]
+
+
+async def consume(db: Database, consumers: Sequence[Consumer], bell: Bell, now: Clock, stop: asyncio.Event) -> None:
+    """Until `stop` is set. A consumer that is in trouble waits and tries again; the others go on."""
+    async with asyncio.TaskGroup() as group:
+        for consumer in consumers:
+            group.create_task(_follow(db, consumer, bell, now, stop))
+
+
+async def catch_up(db: Database, consumers: Sequence[Consumer], now: Clock) -> None:
+    """Let each consumer come to the end of the log as it is now."""
+    for consumer in consumers:
+        await db.write(outbox.make_cursors, consumer.name, now())
+        while await _work_off(db, consumer, now):
+            pass
+
+
+async def _follow(db: Database, consumer: Consumer, bell: Bell, now: Clock, stop: asyncio.Event) -> None:
+    begun, pause = False, LOOK_SECONDS
+    with bell.listening() as rung:
+        while not stop.is_set():
+            try:
+                if not begun:
+                    await db.write(outbox.make_cursors, consumer.name, now())
+                    begun = True
+                handled = await _work_off(db, consumer, now)
+                pause = LOOK_SECONDS if handled else min(pause * 2, LOOK_SECONDS)
+            except HeadwaterError as error:
+                log.warning("consumer.waits", consumer=consumer.name, error=error.detail)
+                pause = TROUBLE_SECONDS
+            except Exception:  # whatever goes wrong in one consumer, it goes on and so do the others (H98)
+                log.exception("consumer.failed", consumer=consumer.name)
+                pause = TROUBLE_SECONDS
+            if await rest(pause, rung, stop=stop):
+                pause = SOON_SECONDS
+            await rest(consumer.rest, stop=stop)
+
+
+async def _work_off(db: Database, consumer: Consumer, now: Clock) -> int:
+    """Handle all that is pending; returns how many events that were."""
+    partitions = await db.read(event_log.pending, consumer, now())
+    random.shuffle(partitions)  # processes side by side begin at different ends
+    return sum([await _work_off_partition(db, consumer, partition, now) for partition in partitions])
+
+
+async def _work_off_partition(db: Database, consumer: Consumer, partition: int, now: Clock) -> int:
+    handled = 0
+    while True:
+        moved = await db.write(event_log.step, consumer, partition, now())
+        handled += moved
+        if moved < consumer.batch:
+            return handled
