@@ -233,6 +233,28 @@ def test_what_a_reader_of_the_raw_text_would_understand_is_read(broken: str) -> 
     assert not page.facts.truncated
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "<title>One<description>Text</description>",
+        "<title>One</title><description>Text",
+        "<title>One</title><description><![CDATA[Text]]><guid>1</guid>",
+        "<title>One<guid>1<description>Text",
+    ],
+)
+def test_an_element_that_is_never_ended_ends_where_the_next_one_begins(entry: str) -> None:  # H46
+    page = read(rss(entry, "<title>Two</title><description>More</description>"))
+    assert [(post.title, post.content) for post in page.posts] == [("One", "Text"), ("Two", "More")]
+    assert not page.facts.truncated
+
+
+@pytest.mark.parametrize(
+    "entry", ["<title>One</title><description>a <p>b", "<title>One</title><description>Text</dscription>"]
+)
+def test_a_text_whose_end_nobody_can_tell_is_said_to_be_damaged(entry: str) -> None:  # H46
+    assert read(rss(entry, "<title>Two</title>")).facts.truncated
+
+
 @pytest.mark.parametrize("end", ["<item><title>Thr", "<item>", "<item><title>Three</title></item", "<item><![CDATA[x"])
 def test_an_answer_that_breaks_off_says_that_something_is_missing(end: str) -> None:  # H46
     whole = rss("<title>One</title>", "<title>Two</title>")

@@ -320,6 +320,24 @@ def test_facts_about_the_feed() -> None:
     assert (facts.ttl_seconds, facts.self_url, facts.hub) == (5_400, "https://a.example/feed", "https://hub.example/")
 
 
+@pytest.mark.parametrize(
+    ("header", "hub", "itself"),
+    [
+        ('<https://hub.example/>; rel="hub"', "https://hub.example/", "https://a.example/said"),
+        ("</hub>; rel=hub, </me,1>; title=\"a, b\"; rel='x'", "https://a.example/hub", "https://a.example/said"),
+        ('<https://b.example/>; rel="next",</me>;REL="Self hub"', "https://a.example/me", "https://a.example/me"),
+        ("<javascript:alert(1)>; rel=hub", "https://said.example/", "https://a.example/said"),
+        ('<<>;;rel="hub', "https://said.example/", "https://a.example/said"),
+    ],
+)
+def test_a_hub_in_the_answers_header_goes_before_the_documents(header: str, hub: str, itself: str) -> None:
+    channel = '<a10:link rel="self" href="/said"/><a10:link rel="hub" href="https://said.example/"/>'
+    body = rss(channel=channel).encode()
+    answer = Response("https://a.example/feed", 200, {"link": header}, body, NOON)
+    facts = KINDS["rss"].read(Source(1, "rss", answer.url), SourceState(), answer).facts
+    assert (facts.hub, facts.self_url) == (hub, itself)
+
+
 def test_how_often_to_ask_may_be_said_in_words() -> None:
     said = "<sy:updatePeriod> hourly </sy:updatePeriod><sy:updateFrequency>2</sy:updateFrequency>"
     assert read(rss(channel=said)).facts.ttl_seconds == 1_800

@@ -103,3 +103,15 @@ def test_indexing_the_same_events_again_changes_nothing(filled: Database, owner:
     filled.write_now(lambda conn: conn.exec_driver_sql("UPDATE consumer_cursors SET id = 0, xid = 0"))
     index_all(filled)
     assert filled.read_now(found, owner, "bitcoin") == ["1"]
+
+
+def test_brackets_and_entities_in_a_title_are_text_and_in_the_content_are_not() -> None:
+    words = search.searchable("if a < b", '<p title="x">then &lt;c&gt; &amp; d</p> e > f').split()
+    assert words == ["if", "a", "<", "b", "then", "c", "d", "e", ">", "f"]
+
+
+@pytest.mark.parametrize("sign", ["\u0e01", "\u0ec0", "\u3042", "\u30f3", "\u3400", "\u4e00", "\u9fa5", "\U00020000"])
+def test_signs_are_paired_among_words_of_every_other_script(sign: str) -> None:
+    others = "Zoë – “Жизнь” Ωραία 😀 한글"
+    assert search.searchable(f"{others} {sign}{sign}", "").split() == [*others.split(), sign * 2, sign]
+    assert search.searchable(others, "") == f"{others} "

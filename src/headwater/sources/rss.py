@@ -20,11 +20,13 @@ from headwater.model import Page, Request, Response, Source, SourceState
 from headwater.sources.feeds.draft import FeedDraft
 from headwater.sources.feeds.encoding import as_utf8
 from headwater.sources.feeds.json import read_json
+from headwater.sources.feeds.link_header import links_in_header
 from headwater.sources.feeds.loose import read_loose
 from headwater.sources.feeds.posts import page_of
 from headwater.sources.feeds.prolog import without_doctype
 from headwater.sources.feeds.repair import (
     entries_begun,
+    has_unended_text,
     holds_feed,
     trimmed,
     with_characters_repaired,
@@ -33,6 +35,7 @@ from headwater.sources.feeds.repair import (
 )
 from headwater.sources.feeds.walls import instead_of_a_feed, is_page
 from headwater.sources.feeds.xml import read_tree
+from headwater.urls import safe_link
 
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml;q=0.9,"
@@ -47,13 +50,22 @@ def first(source: Source, state: SourceState) -> Request:
 
 
 def read(source: Source, state: SourceState, response: Response) -> Page:
-    return read_feed(
+    page = read_feed(
         response.body,
         url=response.url,
         content_type=response.headers.get("content-type"),
         received_at=response.received_at,
         language=response.headers.get("content-language"),
     )
+    links = links_in_header(response.headers.get("link"))
+    return _pushed_by(page, links, response.url) if "hub" in links else page
+
+
+def _pushed_by(page: Page, links: dict[str, str], url: str) -> Page:
+    """WebSub believes the header before the document, in its hub and in the address that the hub knows the feed by."""
+    hub, itself = safe_link(links["hub"], url), safe_link(links.get("self"), url)
+    facts = page.facts
+    return page._replace(facts=facts._replace(hub=hub or facts.hub, self_url=itself or facts.self_url))
 
 
 def read_feed(
@@ -113,7 +125,7 @@ def _repaired(body: bytes) -> FeedDraft:
         if len(body) > MAX_LOOSE:
             raise NotAFeed(f"The document is not well-formed: {reason}.")
         draft = read_loose(body, reason)
-        cut_off = cut_off or len(draft.entries) < entries_begun(body)
+        cut_off = cut_off or len(draft.entries) < entries_begun(body) or has_unended_text(body)
     return draft._replace(truncated=draft.truncated or cut_off)
 
 

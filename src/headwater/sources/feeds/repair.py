@@ -7,6 +7,7 @@ an entry that the document's end cuts off; that is reported. No pattern here loo
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html.entities import html5
 from typing import NamedTuple
 
@@ -31,10 +32,18 @@ _BARE_BRACKET = re.compile(
 )
 _TAG = re.compile(_CDATA + rb"|<[A-Za-z][^<>]*+>", re.DOTALL)
 _ATTRIBUTE = re.compile(rb"(\s[A-Za-z_][\w:.-]*\s*=\s*)(?:(\"[^\"]*\"|'[^']*')|([^\s\"'<>]+?)(?=\s|/?>))")
+_TEXT_NAMES = (b"title", b"description", b"summary", b"content", b"content:encoded", b"subtitle", b"tagline")
 _TEXT_ELEMENTS = {
-    name: re.compile(rb"<(%s)(\s[^<>]*+)?(?<!/)>(?>(.*?)</%s\s*+>)" % (name, name), re.DOTALL)
-    for name in (b"title", b"description", b"summary", b"content", b"content:encoded", b"subtitle", b"tagline")
+    name: re.compile(rb"<(%s)(\s[^<>]*+)?(?<!/)>(?>(.*?)</%s\s*+>)" % (name, name), re.DOTALL) for name in _TEXT_NAMES
 }
+_TEXT_START = re.compile(rb"<(%s)(?:\s[^<>]*+)?(?<!/)>" % b"|".join(_TEXT_NAMES))
+# An element that holds nothing but text, and where the next one of the entry begins or the entry ends instead of it.
+_UNENDED = re.compile(
+    _CDATA + rb"|<(title|link|guid|id|pubDate|published|updated|category|comments|description|summary|content:encoded)"
+    rb"(?:\s[^<>]*+)?(?<!/)>(?:[^<]++|" + _CDATA + rb")*+(?=<(?:title|link|guid|id|pubDate|published|updated|category"
+    rb"|comments|description|content:encoded|author|enclosure|dc:[a-z]++)[\s>]|</(?:item|entry)\s*+>)",
+    re.DOTALL,
+)
 _PREFIX = re.compile(rb"[<\s]/?([A-Za-z][\w.-]*):[A-Za-z]")
 _XMLNS = re.compile(rb"xmlns:([A-Za-z][\w.-]*)\s*=")
 _ENTRY = re.compile(rb"<(?:\w+:)?(?:item|entry)[\s>]", re.IGNORECASE)
@@ -61,6 +70,7 @@ def with_structure_repaired(body: bytes) -> Repaired:
     """Brackets in text, attributes without quotes, prefixes that nobody declared, ends that are missing."""
     body = _BARE_BRACKET.sub(lambda found: found[0] if len(found[0]) > 1 else b"&lt;", body)
     body = _TAG.sub(_quoted, body)
+    body = _UNENDED.sub(lambda found: found[0] + b"</%s>" % found[1] if found[1] else found[0], body)
     return _ended(_declared(body))
 
 
@@ -80,6 +90,12 @@ def holds_feed(body: bytes) -> bool:
 
 def entries_begun(body: bytes) -> int:
     return len(_ENTRY.findall(body))
+
+
+def has_unended_text(body: bytes) -> bool:
+    """Whether an element of text begins that never ends: nobody can say what of it is its own."""
+    begun = Counter(_TEXT_START.findall(body))
+    return any(count > body.count(b"</" + name) for name, count in begun.items())
 
 
 def trimmed(body: bytes) -> bytes:
@@ -126,7 +142,7 @@ def _quoted(tag: re.Match[bytes]) -> bytes:
 
 def _escaped(element: re.Match[bytes]) -> bytes:
     name, attributes, inside = element.groups()
-    if b"<" not in inside or b"<![CDATA[" in inside:
+    if b"<" not in inside or b"<![CDATA[" in inside or _ENTRY_END.search(inside):
         return element[0]
     return b"<%s%s>%s</%s>" % (name, attributes or b"", inside.replace(b"<", b"&lt;"), name)
 
