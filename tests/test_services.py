@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,31 +15,10 @@ import psycopg
 import pytest
 import redis
 
+from support.checkout import Checkout
 from support.services import service_url
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-class Checkout:
-    """A checkout of its own, so that the servers of the running test session are left alone."""
-
-    def __init__(self, folder: Path) -> None:
-        self.script = folder / "scripts" / "services"
-        self.script.parent.mkdir(parents=True)
-        shutil.copy(ROOT / "scripts" / "services", self.script)
-
-    def services(self, *words: str) -> str:
-        answer = subprocess.run([self.script, *words], capture_output=True, text=True, timeout=100)
-        assert answer.returncode == 0, answer.stdout + answer.stderr
-        return answer.stdout
-
-    def urls(self) -> dict[str, str]:
-        lines = self.services("env").splitlines()
-        return dict(line.removeprefix("export ").split("=", 1) for line in lines)
-
-    def process(self, name: str) -> int:
-        line = next(line for line in self.services("status").splitlines() if line.startswith(f"{name}: runs"))
-        return int(line.rpartition(" ")[2])
 
 
 @pytest.fixture
@@ -75,12 +55,31 @@ def test_up_starts_postgres_once_and_again_after_it_was_killed(checkout: Checkou
 def test_postgres_whose_data_were_spoilt_starts_with_new_ones(checkout: Checkout) -> None:
     service_url("postgres")
     checkout.services("up", "postgres")
-    folder = Path(checkout.services("status").rpartition("data and logs: ")[2].strip())
     checkout.services("down")
-    (folder / "postgres" / "data" / "global" / "pg_control").write_bytes(b"")
+    (checkout.folder() / "postgres" / "data" / "global" / "pg_control").write_bytes(b"")
 
     checkout.services("up", "postgres")
     assert postgres_answers(checkout.urls()["HEADWATER_TEST_POSTGRES_URL"])
+
+
+def connect_answers(url: str) -> bool:
+    with urllib.request.urlopen(f"{url}/connectors") as answer:
+        return answer.read() == b"[]"
+
+
+@pytest.mark.timeout(300)
+def test_kafka_whose_data_were_spoilt_starts_with_new_ones_and_connect_after_it(checkout: Checkout) -> None:
+    if "HEADWATER_TEST_CONNECT" not in os.environ:
+        pytest.skip("no connect: HEADWATER_TEST_CONNECT is not set (scripts/services up connect)")
+    checkout.services("up", "connect")
+    connect = checkout.process("connect")
+    assert connect_answers(checkout.urls()["HEADWATER_TEST_CONNECT"])
+    os.kill(checkout.process("kafka"), signal.SIGKILL)
+    (checkout.folder() / "kafka" / "data" / "meta.properties").write_text("nonsense")
+
+    checkout.services("up", "connect")
+    assert checkout.process("connect") != connect
+    assert connect_answers(checkout.urls()["HEADWATER_TEST_CONNECT"])
 
 
 def test_redis_is_private_to_those_who_know_its_password(checkout: Checkout) -> None:
@@ -95,9 +94,7 @@ def test_redis_is_private_to_those_who_know_its_password(checkout: Checkout) -> 
 def test_down_leaves_a_process_alone_that_only_has_the_same_number(checkout: Checkout) -> None:
     service_url("redis")
     checkout.services("up", "redis")
-    record = next(checkout.script.parents[1].rglob("redis.json"), None) or next(
-        Path(checkout.services("status").rpartition("data and logs: ")[2].strip()).glob("redis.json")
-    )
+    record = checkout.folder() / "redis.json"
     server = checkout.process("redis")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         text = record.read_text()
@@ -113,7 +110,7 @@ def test_down_leaves_a_process_alone_that_only_has_the_same_number(checkout: Che
 def test_an_unknown_service_is_an_error_that_names_the_known_ones(checkout: Checkout) -> None:
     answer = subprocess.run([checkout.script, "up", "oracle"], capture_output=True, text=True)
     assert answer.returncode == 2
-    assert "no such name: oracle; there are postgres, redis for up" in answer.stderr
+    assert "no such name: oracle; there are postgres, redis, kafka, connect for up" in answer.stderr
 
 
 SKIPPING = """

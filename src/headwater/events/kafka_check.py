@@ -1,0 +1,145 @@
+"""Whether events really get from PostgreSQL to Kafka: each part of a deployment in turn, with what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaException
+
+from headwater.errors import HeadwaterError
+from headwater.events.kafka_setup import (
+    ANSWER_SECONDS,
+    Cluster,
+    Topic,
+    ask_connect,
+    connector,
+    open_admin,
+    registered,
+    topics,
+)
+from headwater.store import replication
+from headwater.store.db import Database
+
+BEHIND_BYTES = 256 * 1024 * 1024  # a slot moves at least with each heartbeat; that is ten seconds of a busy server
+SET_UP = "run `headwater kafka setup`"
+
+
+class Finding(NamedTuple):
+    what: str
+    ok: bool
+    detail: str
+
+
+async def check(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> list[Finding]:
+    """What is found, in the order of an event's way. The arguments are those of `set_up`."""
+    return [finding async for finding in _findings(cluster, db, database_url, retention)]
+
+
+async def _findings(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> AsyncIterator[Finding]:
+    if db.is_sqlite:
+        yield Finding("database", False, "SQLite; Kafka gets its events from PostgreSQL: set HEADWATER_DATABASE_URL")
+    else:
+        for finding in await _of_database(cluster, db):
+            yield finding
+    for finding in await asyncio.to_thread(_of_connector, cluster, connector(cluster, database_url)):
+        yield finding
+    for finding in await asyncio.to_thread(_of_kafka, cluster, topics(cluster, retention)):
+        yield finding
+
+
+async def _of_database(cluster: Cluster, db: Database) -> list[Finding]:
+    try:
+        level = await db.read(replication.wal_level)
+        published = await db.read(replication.publication, cluster.publication)
+        slot = await db.read(replication.slot, cluster.name)
+    except HeadwaterError as error:
+        return [Finding("database", False, error.detail)]
+    return [judge_wal_level(level), judge_publication(cluster, published), judge_slot(cluster, slot)]
+
+
+def judge_wal_level(level: str) -> Finding:
+    if level == "logical":
+        return Finding("database", True, "PostgreSQL with wal_level = logical")
+    return Finding("database", False, f"wal_level is {level}; set it to logical and restart PostgreSQL")
+
+
+def judge_publication(cluster: Cluster, found: replication.Publication | None) -> Finding:
+    name = cluster.publication
+    if found is None:
+        return Finding("publication", False, f"{name} is not there; {SET_UP}")
+    if found.tables != (replication.TABLE,):
+        held = ", ".join(found.tables) or "nothing"
+        return Finding("publication", False, f"{name} holds {held}; drop it and {SET_UP}")
+    if not found.inserts_only:
+        return Finding("publication", False, f"{name} tells of more than inserts; drop it and {SET_UP}")
+    return Finding("publication", True, f"{name} tells of inserts into {replication.TABLE}")
+
+
+def judge_slot(cluster: Cluster, found: replication.Slot | None) -> Finding:
+    name = cluster.name
+    if found is None:
+        return Finding("slot", False, f"{name} is not there; the connector makes it when it starts")
+    if not found.kept:
+        return Finding(
+            "slot", False, f"{name} lost its log (max_slot_wal_keep_size); drop it and restart the connector"
+        )
+    if not found.active:
+        return Finding("slot", False, f"nobody reads {name}, {found.behind:,} bytes behind; see to Kafka Connect")
+    if found.behind > BEHIND_BYTES:
+        return Finding("slot", False, f"{name} is {found.behind:,} bytes behind; Kafka or the connector is too slow")
+    return Finding("slot", True, f"{name} is read, {found.behind:,} bytes behind")
+
+
+def _of_connector(cluster: Cluster, wanted: dict[str, str]) -> list[Finding]:
+    try:
+        found = registered(cluster)
+        if found is None:
+            return [Finding("connector", False, f"{cluster.connector} is not registered; {SET_UP}")]
+        status = ask_connect(cluster, "GET", f"/connectors/{cluster.connector}/status")
+    except HeadwaterError as error:
+        return [Finding("connector", False, error.detail)]
+    return [judge_status(cluster, status or {}), judge_configuration(wanted, found)]
+
+
+def judge_status(cluster: Cluster, status: dict[str, Any]) -> Finding:
+    """One that failed says why in the first line of its trace."""
+    parts = [status.get("connector", {}), *status.get("tasks", [])]
+    for part in parts:
+        if part.get("state") != "RUNNING":
+            reason = (part.get("trace") or "no reason given").splitlines()[0]
+            return Finding("connector", False, f"{cluster.connector} is {part.get('state', 'not started')}: {reason}")
+    if len(parts) < 2:
+        return Finding("connector", False, f"{cluster.connector} has no task yet; try again in a moment")
+    return Finding("connector", True, f"{cluster.connector} and its task run")
+
+
+def judge_configuration(wanted: dict[str, str], found: dict[str, str]) -> Finding:
+    """Names alone: a value may be a password."""
+    other = sorted(name for name in {*wanted, *found} - {"name"} if wanted.get(name) != found.get(name))
+    if other:
+        return Finding("configuration", False, f"other than Headwater's: {', '.join(other)}; {SET_UP}")
+    return Finding("configuration", True, "the connector has Headwater's")
+
+
+def _of_kafka(cluster: Cluster, wanted: list[Topic]) -> list[Finding]:
+    try:
+        found = open_admin(cluster).list_topics(timeout=ANSWER_SECONDS)
+    except KafkaException as error:
+        return [Finding("kafka", False, f"{cluster.brokers} does not answer: {error.args[0].str()}")]
+    partitions = {name: len(topic.partitions) for name, topic in found.topics.items()}
+    answers = Finding("kafka", True, f"{cluster.brokers} answers; brokers: {len(found.brokers)}")
+    return [answers, *(judge_topic(topic, partitions.get(topic.name)) for topic in wanted)]
+
+
+def judge_topic(topic: Topic, partitions: int | None) -> Finding:
+    """More partitions than needed stay empty. With fewer, the connector stops at the first event that has no place."""
+    what = f"topic {topic.name}"
+    if partitions is None:
+        return Finding(what, False, f"is not there; {SET_UP}")
+    if partitions < topic.partitions:
+        advice = f"add some: kafka-topics.sh --alter --topic {topic.name} --partitions {topic.partitions}"
+        return Finding(what, False, f"{partitions} partitions instead of {topic.partitions}; {advice}")
+    return Finding(what, True, f"{partitions} partitions")
