@@ -1,0 +1,81 @@
+"""Webhooks: who gets which event, what is sent, and what the answer means. `work/delivering.py` does the sending.
+
+A reader's webhooks get what the reader may see: events of the sources the reader follows, and the reader's own.
+Messages are signed as Standard Webhooks says, and carry the event as a CloudEvent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from headwater.events import cloudevents
+from headwater.events.delivery import Consumer
+from headwater.events.signing import signature
+from headwater.events.webhooks import BY_NAME
+from headwater.model import Request
+from headwater.store import deliveries
+from headwater.store.deliveries import GONE, Claim, Wish
+from headwater.store.outbox import LoggedEvent
+
+_SOURCE = "source:"
+
+
+def queue_for_webhooks(conn: Connection, events: list[LoggedEvent]) -> None:
+    """Let each event wait for the webhooks that want it and may see it."""
+    followers = deliveries.followers(conn, sorted({source for event in events if (source := _source_of(event))}))
+    owners = deliveries.owners(conn, sorted({event.user_id for event in events if event.user_id is not None}))
+
+    def wishes(event: LoggedEvent) -> list[Wish]:
+        if event.user_id is None or event.tenant_id is None:
+            return followers.get(_source_of(event) or 0, [])
+        return owners.get((event.tenant_id, event.user_id), [])
+
+    def wanted() -> Iterator[tuple[int, LoggedEvent]]:
+        for event in events:
+            yield from ((wish.webhook_id, event) for wish in wishes(event) if wish.wants(event))
+
+    deliveries.queue(conn, list(wanted()))
+
+
+CONSUMER = Consumer("webhooks", frozenset(BY_NAME), queue_for_webhooks)
+
+
+def _source_of(event: LoggedEvent) -> int | None:
+    """The source that a shared event tells of."""
+    if event.user_id is not None:
+        return None
+    if event.key.startswith(_SOURCE):
+        return int(event.key.removeprefix(_SOURCE))
+    source_id: int = BY_NAME[event.kind].read(event).source_id
+    return source_id
+
+
+def request_of(claim: Claim, event: LoggedEvent, secret: str, source: str, now: datetime) -> Request:
+    """What is sent: the event under its own id, which stays the same however often it is sent. Pure."""
+    body = cloudevents.envelope(event, source)
+    timestamp = str(int(now.timestamp()))
+    headers = {
+        "Content-Type": cloudevents.MEDIA_TYPE,
+        "Headwater-Event": event.kind,
+        "webhook-id": event.event_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": signature(event.event_id, timestamp, body, secret),
+        **cloudevents.attributes(event, source, "ce-"),
+    }
+    if event.traceparent:
+        headers["traceparent"] = event.traceparent
+    return Request(claim.address, tuple(headers.items()), "POST", body)
+
+
+def refusal(status: int) -> str | None:
+    """Why an answer with this status means that the event was not taken; None: it was. Pure."""
+    if 200 <= status < 300:
+        return None
+    if status == GONE:
+        return "The receiver said that it is gone for good. (HTTP 410)"
+    if 300 <= status < 400:
+        return f"The receiver redirects, which webhooks do not follow. Give its new address. (HTTP {status})"
+    return f"The receiver did not take it. (HTTP {status})"

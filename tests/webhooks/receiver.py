@@ -1,0 +1,101 @@
+"""A receiver of webhooks on loopback: it takes, refuses, dawdles, and remembers what came in which order."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+
+class Got(NamedTuple):
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+    @property
+    def kind(self) -> str:
+        return self.headers["headwater-event"]
+
+    def event(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Receiver:
+    """`answers` says by path what is answered: a status, or a function of what came."""
+
+    url: str
+    answers: dict[str, int | Callable[[Got], int]] = field(default_factory=dict)
+    delays: dict[str, float] = field(default_factory=dict)
+    got: list[Got] = field(default_factory=list)
+    overlaps: list[str] = field(default_factory=list)
+    under_way: dict[str, int] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def at(self, path: str) -> list[Got]:
+        with self.lock:
+            return [one for one in self.got if one.path == path]
+
+    def numbers(self, path: str = "/hook") -> list[int]:
+        """Which events came, by the number in the address that they tell of."""
+        return [int(one.event()["data"]["address"].rpartition("/")[2]) for one in self.at(path)]
+
+    def take(self, got: Got) -> int:
+        with self.lock:
+            self.got.append(got)
+            self.under_way[got.path] = self.under_way.get(got.path, 0) + 1
+            if self.under_way[got.path] > 1:
+                self.overlaps.append(got.path)
+        try:
+            time.sleep(self.delays.get(got.path, 0.0))
+            answer = self.answers.get(got.path, 204)
+            return answer(got) if callable(answer) else answer
+        finally:
+            with self.lock:
+                self.under_way[got.path] -= 1
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    class Connection(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status = receiver.take(Got(self.path, {name.lower(): self.headers[name] for name in self.headers}, body))
+            try:
+                self.send_response(status)
+                if 300 <= status < 400:
+                    self.send_header("Location", f"{receiver.url}/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+            except ConnectionError:
+                pass  # whoever sent it was killed in the meantime
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 256
+
+        def handle_error(self, request: object, client_address: object) -> None: ...
+
+    server = Server(("127.0.0.1", 0), Connection)
+    receiver = Receiver(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,101 @@
+"""A Headwater that sends: its store, a clock to turn, and the loops that queue and send."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, insert
+
+from headwater import wire
+from headwater.events import webhooks as asked
+from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
+from headwater.events.webhooks import Created
+from headwater.model import Reader
+from headwater.settings import load
+from headwater.store import outbox, webhooks
+from headwater.store.tables import tenants, users
+from headwater.store.webhooks import Delivery, Webhook
+from headwater.wire import Parts
+from support.posts import NOON, a_source
+from support.web import ALLOW_LOOPBACK
+
+T = TypeVar("T")
+
+
+def a_reader(conn: Connection, name: str) -> Reader:
+    """The one user of a tenant of its own."""
+    tenant_id = conn.execute(insert(tenants).values(name=name, created_at=NOON).returning(tenants.c.id)).scalar_one()
+    user = {"tenant_id": tenant_id, "name": name, "role": "member", "created_at": NOON}
+    return Reader(
+        tenant_id, conn.execute(insert(users).values(**user).returning(users.c.id)).scalar_one(), name, "member"
+    )
+
+
+@dataclass
+class Sending:
+    parts: Parts
+    owner: Reader
+    source_id: int = 0
+    ahead: timedelta = timedelta(0)
+
+    def webhook(self, address: str, *kinds: str, reader: Reader | None = None) -> Created:
+        given = (address, kinds, self.parts.seal, self.parts.now())
+        return self.parts.db.write_now(asked.add, reader or self.owner, *given)
+
+    def publish(self, *numbers: int, source_id: int | None = None) -> None:
+        """Events of a source that the owner follows, told apart by a number."""
+        source = source_id or self.source_id
+        events = [
+            SOURCE_RETIRED(SourceFacts(source_id=source, address=f"https://news.example/{number}"), once=str(number))
+            for number in numbers
+        ]
+        self.parts.db.write_now(outbox.append, events, self.parts.now())
+
+    def look(self, webhook: Webhook) -> Webhook:
+        return self.parts.db.read_now(asked.find, self.owner, webhook.id)
+
+    def log(self, webhook: Webhook) -> list[Delivery]:
+        """The oldest first."""
+        return self.parts.db.read_now(webhooks.log_of, webhook, before=None, limit=1000)[::-1]
+
+    async def ask(self, what: Callable[..., T], *given: Any, **named: Any) -> T:
+        """Do what a person asks for, as the API does it."""
+        done = await self.parts.db.write(what, self.owner, *given, **named)
+        self.parts.bell.ring()
+        return done
+
+    def turn_clock(self, by: timedelta) -> None:
+        self.ahead += by
+        self.parts.bell.ring()
+
+    async def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
+        async with asyncio.timeout(seconds):
+            while not await asyncio.to_thread(condition):
+                await asyncio.sleep(0.02)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """What `headwater up` runs of this."""
+        stop = asyncio.Event()
+        loops = [wire.follow_log(self.parts, stop), wire.deliver_webhooks(self.parts, stop)]
+        tasks = [asyncio.create_task(loop) for loop in loops]
+        try:
+            yield
+        finally:
+            stop.set()
+            await asyncio.gather(*tasks)
+
+
+@contextmanager
+def opened(environ: dict[str, str]) -> Iterator[Sending]:
+    parts = wire.open_parts(load({**ALLOW_LOOPBACK, **environ}))
+    made = Sending(parts, wire.prepare_store(parts))
+    parts.now = lambda: wire.utc_now() + made.ahead
+    made.source_id = parts.db.write_now(a_source, made.owner, "https://news.example/feed", parts.now())
+    yield made
+    parts.close()
