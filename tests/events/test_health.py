@@ -1,0 +1,185 @@
+"""Health: each figure with its limit and state (E9), cheap however long the log is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Connection, text
+
+from headwater.consumers import search
+from headwater.events import health
+from headwater.events.health import Figure, Observed, judge, overall, percentile
+from headwater.model import Reader
+from headwater.store import log_health, migrate, outbox, tail
+from headwater.store.db import Database
+from headwater.store.driver import Prepared
+from headwater.store.log_health import Backlog, LogHealth
+from support.log import Recorder, append
+from support.posts import NOON, a_post, a_source, visited
+
+WELL = LogHealth([Backlog("search", 0, None)], 1000, NOON, {}, {}, NOON, NOON, None, True)
+SEEN = Observed(WELL, [0.01], {"ok": 10}, 0, timedelta(days=7))
+LATER = NOON + timedelta(seconds=10)
+
+
+def figure(name: str, seen: Observed = SEEN, consumer: str | None = None, now: Any = NOON) -> Figure:
+    found = judge(seen, [search.CONSUMER], now)
+    return next(one for one in found if one.name == name and consumer in (None, one.consumer))
+
+
+def with_log(**changes: Any) -> Observed:
+    return SEEN._replace(log=WELL._replace(**changes))
+
+
+def test_all_is_well_when_nothing_waits_and_nothing_failed() -> None:  # E9
+    figures = judge(SEEN, [search.CONSUMER], NOON)
+    assert overall(figures) == "ok"
+    assert [one.name for one in figures if one.state == "unknown"] == ["cache_hit_rate"]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "seconds", "state"),
+    [(99, 60, "ok"), (100, 60, "warning"), (5000, 60, "bad"), (5000, 1, "ok"), (5000, 5.9, "ok"), (5000, 6, "bad")],
+)
+def test_a_backlog_is_trouble_once_it_has_waited_longer_than_the_consumer_rests(
+    waiting: int, seconds: float, state: str
+) -> None:  # E9
+    seen = with_log(backlogs=[Backlog("search", waiting, NOON - timedelta(seconds=seconds))])
+    assert figure("outbox_backlog", seen).state == state
+    assert figure("outbox_backlog", seen).limit == 100
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0, "ok"), (5.9, "ok"), (6, "warning"), (60, "bad")])
+def test_lag_is_measured_against_two_seconds_and_the_consumers_rest(seconds: float, state: str) -> None:  # E9
+    found = figure("consumer_lag", with_log(backlogs=[Backlog("search", 5, NOON - timedelta(seconds=seconds))]))
+    assert (found.consumer, found.limit, found.state) == ("search", 6.0, state)
+    assert bool(found.advice) == (state != "ok")
+
+
+@pytest.mark.parametrize(("dead", "state"), [(0, "ok"), (1, "warning"), (9, "warning"), (10, "bad")])
+def test_dead_letters_are_measured_against_one_in_a_thousand(dead: int, state: str) -> None:  # E9
+    seen = with_log(dead={"search": dead} if dead else {}, events=10_000)
+    assert (figure("dlq_count", seen).value, figure("dlq_count", seen).state) == (dead, state)
+    assert figure("dlq_share", seen).value == pytest.approx(dead / 10_000)
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(2.9, "ok"), (3.0, "warning"), (31, "bad")])
+def test_write_to_visible_is_measured_against_three_seconds(seconds: float, state: str) -> None:  # E9
+    assert figure("write_to_visible_p95", SEEN._replace(delays=[seconds] * 100)).state == state
+
+
+def test_what_was_not_measured_is_not_known_and_says_why() -> None:
+    found = figure("write_to_visible_p95", SEEN._replace(delays=[]))
+    assert (found.value, found.state) == (None, "unknown")
+    assert found.advice
+
+
+def test_sources_in_trouble_a_still_log_and_a_forgotten_slot_are_said() -> None:
+    troubled = SEEN._replace(sources_by_status={"ok": 5, "failing": 4, "blocked": 1}, due=6000)
+    assert figure("sources_failing", troubled).state == "warning"
+    assert figure("sources_blocked", troubled).value == 1
+    assert figure("sources_due", troubled).state == "warning"
+    assert figure("freshness", now=NOON + timedelta(hours=2)).state == "bad"
+    assert figure("oldest_event", now=NOON + timedelta(days=9)).state == "warning"
+    assert figure("slot_bytes", with_log(slot_bytes=5)).state == "ok"
+    assert figure("slot_bytes", with_log(slot_bytes=2 * 1024**3)).state == "warning"
+    assert figure("slot_bytes", with_log(slot_bytes=5, slot_kept=False)).state == "bad"
+
+
+def test_the_worst_figure_is_the_state_of_all() -> None:
+    states: list[health.State] = ["ok", "unknown", "warning"]
+    assert overall([Figure("x", 1, 1, "", state) for state in states]) == "warning"
+    assert overall([]) == "ok"
+
+
+@given(st.lists(st.floats(0, 1000), min_size=1, max_size=50))
+def test_no_more_than_five_of_a_hundred_exceed_the_percentile(values: list[float]) -> None:
+    found = percentile(values, 0.95)
+    assert found in values
+    assert sum(value > found for value in values) <= 0.05 * len(values)
+
+
+def test_the_log_is_examined_as_it_is(db: Database, owner: Reader) -> None:  # E9
+    def examine(conn: Connection) -> LogHealth:
+        return log_health.examine(conn, ["recorder", "newcomer"])
+
+    empty = db.read_now(examine)
+    assert empty == LogHealth(
+        [Backlog("recorder", 0, None), Backlog("newcomer", 0, None)], 0, None, {}, {}, None, None, None, True
+    )
+    recorder = Recorder(fails=lambda number: number == 2)
+    db.write_now(append, 1, 2, 3)
+    recorder.catch_up(db)
+    recorder.catch_up(db, LATER)
+    source_id = db.write_now(a_source, owner)
+    db.write_now(visited, source_id, [a_post("1")], NOON)
+    seen = db.read_now(examine)
+    assert seen.backlogs[0] == Backlog("recorder", 3, NOON)  # a source, a subscription and a post were added
+    assert seen.backlogs[1] == Backlog("newcomer", 6, NOON)
+    assert (seen.dead, seen.waiting, seen.oldest_event_at) == ({"recorder": 1}, {}, NOON)
+    assert (seen.last_post_at, seen.last_visit_at) == (NOON, NOON)
+    assert seen.events >= 6
+
+
+def test_events_and_visits_are_counted_for_the_charts(db: Database, owner: Reader) -> None:
+    db.write_now(append, 1, 2)
+    source_id = db.write_now(a_source, owner)
+    db.write_now(visited, source_id, [], NOON)
+    minutes = db.read_now(log_health.events_by_minute, NOON + timedelta(seconds=90), 5)
+    assert minutes == [0, 0, 0, 4, 0]
+    assert db.read_now(log_health.visits_by_outcome, NOON) == {"ok": 1}
+    assert db.read_now(log_health.visits_by_outcome, LATER) == {}
+
+
+def test_counting_stops_at_a_cap(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_health, "CAP", 5)
+    monkeypatch.setattr(log_health, "BACKLOG_CAP", 5)
+    db.write_now(append, *range(50), key=1)
+    db.write_now(outbox.make_cursors, "slow", NOON)
+    slow, new = db.read_now(log_health.examine, ["slow", "new"]).backlogs
+    assert (slow.events, new.events) == (5, 5)
+    assert sum(db.read_now(log_health.events_by_minute, NOON, 5)) == 5
+
+
+def test_no_figure_reads_the_whole_log(db: Database) -> None:
+    db.write_now(append, *range(2000))
+    db.write_now(outbox.make_cursors, "slow", NOON)
+    db.write_now(lambda conn: conn.execute(text("ANALYZE")))
+    with db.engine.connect() as conn:
+        for statement, given in STATEMENTS:
+            plan = explained(conn, statement, given)
+            assert "Seq Scan on event_outbox" not in plan
+            assert "Index Cond" in plan or "SEARCH" in plan or "LIMIT 1" in statement.sql(conn), plan
+
+
+def test_what_waits_is_counted_along_the_index_of_its_partition(postgres_url: str) -> None:
+    db = Database(postgres_url)
+    migrate.upgrade(db)
+    db.write_now(append, *range(2000))
+    db.write_now(outbox.make_cursors, "slow", NOON)
+    db.write_now(lambda conn: conn.execute(text("ANALYZE")))
+    plan = db.read_now(explained, log_health._unhandled, (10,))
+    assert plan.count("using ix_event_outbox_partition") == 2, plan
+    db.close()
+
+
+STATEMENTS: list[tuple[Prepared, tuple[Any, ...]]] = [
+    (log_health._unhandled, (10,)),
+    (log_health._first, ()),
+    (log_health._last, ()),
+    (tail._after, (0, 1990, 10)),
+    (tail._end, ()),
+]
+
+
+def explained(conn: Connection, statement: Prepared, given: tuple[Any, ...]) -> str:
+    words = "EXPLAIN QUERY PLAN " if conn.dialect.name == "sqlite" else "EXPLAIN "
+    cursor = conn.connection.cursor()
+    cursor.execute(words + statement.sql(conn), given)
+    rows = cursor.fetchall()
+    cursor.close()
+    return "\n".join(str(row[-1]) for row in rows)
