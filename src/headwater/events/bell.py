@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 class Bell:
@@ -25,5 +25,6 @@ class Bell:
 
     def ring(self) -> None:
         for rung, loop in list(self._listeners.items()):
-            if not rung.is_set() and not loop.is_closed():
-                loop.call_soon_threadsafe(rung.set)
+            if not rung.is_set():
+                with suppress(RuntimeError):  # its loop has just ended; the write that rings must not fail for that
+                    loop.call_soon_threadsafe(rung.set)

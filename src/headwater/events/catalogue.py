@@ -54,6 +54,21 @@ class SubscriptionEnd(Payload, frozen=True):
     source_id: Annotated[int, Meta(description="the source")]
 
 
+class Joining(Payload, frozen=True):
+    story_id: Annotated[int, Meta(description="the story, named after the post it began with")]
+    post_id: Annotated[int, Meta(description="the post that joined it")]
+    source_id: Annotated[int, Meta(description="the source of that post")]
+    repeat_of: Annotated[int | None, Meta(description="the post whose text it repeats, or null")]
+    rule: Annotated[str, Meta(description="exact, similar or story (the same event in other words)")]
+    score: Annotated[float, Meta(description="how sure, 0 to 1")]
+    why: Annotated[str, Meta(description="the reason, for people")]
+
+
+class Parting(Payload, frozen=True):
+    story_id: Annotated[int, Meta(description="the story")]
+    post_ids: Annotated[list[int], Meta(description="the posts that left it")]
+
+
 P = TypeVar("P", bound=Payload)
 
 
@@ -124,6 +139,11 @@ UNSUBSCRIBED = Kind(
     "subscription.removed", SubscriptionEnd, key="user_id", meaning="A reader no longer follows a source."
 )
 
+STORY_JOINED = Kind("story.joined", Joining, key="story_id", meaning="A post was found to belong to a story.")
+STORY_PARTED = Kind(
+    "story.parted", Parting, key="story_id", meaning="A person took posts out of a story; they stay out."
+)
+
 KINDS: tuple[Kind[Any], ...] = (
     POST_STORED,
     POST_CHANGED,
@@ -134,6 +154,8 @@ KINDS: tuple[Kind[Any], ...] = (
     SOURCE_RETIRED,
     SUBSCRIBED,
     UNSUBSCRIBED,
+    STORY_JOINED,
+    STORY_PARTED,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 DOMAINS = tuple(dict.fromkeys(kind.domain for kind in KINDS))

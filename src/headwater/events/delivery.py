@@ -169,7 +169,7 @@ def _attempt(conn: Connection, consumer: Consumer, events: list[LoggedEvent]) ->
     try:
         consumer.handle(conn, events)
         savepoints.keep(conn)
-    except Exception as error:  # noqa: BLE001 - whatever a handler raises, the log goes on (H83, H98)
+    except Exception as error:  # whatever a handler raises, the log goes on (H83, H98)
         if is_the_stores_fault(error):
             raise
         savepoints.undo(conn)

@@ -7,13 +7,20 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from headwater.store.driver import listed, portable
+from headwater.store.driver import Prepared, listed, portable
 
-_known = portable(
-    """SELECT event_id FROM consumer_inbox WHERE consumer = ? AND event_id IN ??
-    UNION ALL SELECT event_id FROM event_dlq WHERE consumer = ? AND event_id IN ??"""
+# PostgreSQL is told to look up one after the other: asked for a list, it may read all that the consumer ever handled.
+_known = Prepared(
+    sqlite="""SELECT event_id FROM consumer_inbox WHERE consumer = ?1 AND event_id IN (SELECT value FROM json_each(?2))
+    UNION ALL SELECT event_id FROM event_dlq WHERE consumer = ?1 AND event_id IN (SELECT value FROM json_each(?2))""",
+    postgresql="""SELECT wanted.id FROM (SELECT %s::text AS consumer, unnest(%s::text[]) AS id) AS wanted, LATERAL (
+        (SELECT 1 FROM consumer_inbox i WHERE i.consumer = wanted.consumer AND i.event_id = wanted.id LIMIT 1) UNION ALL
+        (SELECT 1 FROM event_dlq d WHERE d.consumer = wanted.consumer AND d.event_id = wanted.id LIMIT 1)) AS met""",
 )
-_note = portable("INSERT INTO consumer_inbox (consumer, event_id) VALUES (?, ?)")
+_note = Prepared(
+    sqlite="INSERT INTO consumer_inbox (consumer, event_id) SELECT ?, value FROM json_each(?)",
+    postgresql="INSERT INTO consumer_inbox (consumer, event_id) SELECT %s, unnest(%s::text[])",
+)
 _forget = portable("DELETE FROM consumer_inbox WHERE consumer = ? AND event_id < ?")
 _empty = portable("DELETE FROM consumer_inbox WHERE consumer = ?")
 _consumers = portable("SELECT DISTINCT consumer FROM consumer_cursors")
@@ -21,13 +28,13 @@ _consumers = portable("SELECT DISTINCT consumer FROM consumer_cursors")
 
 def known(conn: Connection, consumer: str, event_ids: Sequence[str]) -> set[str]:
     """Those of these events that the consumer has handled, or keeps among its dead letters."""
-    ids = listed(conn, event_ids)
-    return {event_id for (event_id,) in _known.all(conn, consumer, ids, consumer, ids)}
+    return {event_id for (event_id,) in _known.all(conn, consumer, listed(conn, event_ids))}
 
 
 def note(conn: Connection, consumer: str, event_ids: Iterable[str]) -> None:
     """These have had their effect. An event that is there already breaks the transaction, and with it the effect."""
-    _note.many(conn, [(consumer, event_id) for event_id in event_ids])
+    if ids := sorted(event_ids):
+        _note.once(conn, consumer, listed(conn, ids))
 
 
 def forget_before(conn: Connection, before: datetime) -> int:

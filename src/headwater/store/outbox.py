@@ -2,14 +2,18 @@
 
 A consumer's cursors say how far it got. On PostgreSQL the log has partitions, by the hash of the key: several processes
 follow it side by side and the order of a key holds. And ids are given out there before they commit, so a reader that
-goes by id alone would step over a late one: the log is read behind the transaction horizon, ordered by transaction.
+goes by id alone would step over a late one: the log is read behind the transaction horizon, ordered by `xid` and id.
+
+`xid` is the newest transaction that had ended when the event was appended, or the event's own if that is newer. While a
+transaction is open, none of its events is behind the horizon. And who changes a key after another has ended sees that
+end: of two events of a key the later one stands later, even if its transaction began first.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -19,21 +23,23 @@ from headwater import trace
 from headwater.model import Event
 from headwater.store.db import APPENDED
 from headwater.store.driver import Prepared, portable
-from headwater.store.types import moment
+from headwater.store.types import microseconds, moment
 
 PARTITIONS = 8  # on PostgreSQL, and of each Kafka topic; a power of two
 CHANNEL = "headwater_events"
 
 _COLUMNS = "xid, id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at"
 _HORIZON = "xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+_XID = """greatest(pg_current_xact_id()::text::bigint,
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1)"""
 _INSERT = """INSERT INTO event_outbox (event_id, domain, kind, version, key, tenant_id, user_id, payload, traceparent,
     idempotency_key, created_at"""
 _ONCE = "ON CONFLICT (idempotency_key) DO NOTHING"
 
 _append = Prepared(
     sqlite=f"{_INSERT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {_ONCE}",
-    postgresql=f"""{_INSERT}, partition) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-        hashtext(%s) & {PARTITIONS - 1}) {_ONCE}""",
+    postgresql=f"""{_INSERT}, partition, xid) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+        hashtext(%s) & {PARTITIONS - 1}, {_XID}) {_ONCE}""",
 )
 _notify = Prepared(postgresql=f"SELECT pg_notify('{CHANNEL}', '')")
 _make_cursor = portable(
@@ -67,7 +73,7 @@ _forget = portable(
 
 
 class Position(NamedTuple):
-    """A place in the log: the transaction (always 0 on SQLite) and the event."""
+    """A place in the log: on PostgreSQL `xid` as above, on SQLite always 0; and the event."""
 
     xid: int
     id: int
@@ -94,11 +100,12 @@ def append(conn: Connection, events: Sequence[Event], now: datetime) -> None:
         return
     parent = trace.current.get()
     partitioned = conn.dialect.name == "postgresql"
+    when = now if partitioned else microseconds(now)
     rows = []
-    for event in events:
+    for event_id, event in zip(uuid7s(len(events)), events, strict=True):
         kind, version, key, data, idempotency_key, tenant_id, user_id = event
         domain = kind.partition(".")[0]
-        row = (uuid7(), domain, kind, version, key, tenant_id, user_id, data, parent, idempotency_key, now)
+        row = (event_id, domain, kind, version, key, tenant_id, user_id, data, parent, idempotency_key, when)
         rows.append((*row, key) if partitioned else row)
     _append.many(conn, rows)
     if partitioned:
@@ -156,7 +163,14 @@ def forget_before(conn: Connection, before: datetime, *, followed: bool = True, 
 
 def uuid7() -> str:
     """A random id that sorts by the time it was made (RFC 9562)."""
+    return next(uuid7s(1))
+
+
+def uuid7s(count: int) -> Iterator[str]:
+    """So many of them, made at one time. Asking the system for chance once is what makes many cheap."""
     time_part = f"{time.time_ns() // 1_000_000:012x}"
-    chance = os.urandom(10).hex()
-    variant = "89ab"[int(chance[3], 16) & 3]
-    return f"{time_part[:8]}-{time_part[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[7:19]}"
+    first = f"{time_part[:8]}-{time_part[8:]}-7"
+    chance = os.urandom(10 * count).hex()
+    for at in range(0, 20 * count, 20):
+        variant = "89ab"[int(chance[at + 3], 16) & 3]
+        yield f"{first}{chance[at : at + 3]}-{variant}{chance[at + 4 : at + 7]}-{chance[at + 7 : at + 19]}"

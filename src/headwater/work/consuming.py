@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import structlog
+from sqlalchemy import Connection
 
 from headwater.errors import HeadwaterError
 from headwater.events import log as event_log
@@ -18,9 +19,7 @@ from headwater.store.db import Database
 from headwater.work.resting import TROUBLE_SECONDS, rest
 
 LOOK_SECONDS = 1.0
-SOON_SECONDS = (
-    0.005  # after a ring with nothing to be seen: on PostgreSQL an older transaction may hide it for a moment
-)
+SOON_SECONDS = 0.005  # after a ring or a batch: on PostgreSQL an older transaction may hide what came with it
 log = structlog.get_logger()
 Clock = Callable[[], datetime]
 
@@ -49,7 +48,7 @@ async def _follow(db: Database, consumer: Consumer, bell: Bell, now: Clock, stop
                     await db.write(outbox.make_cursors, consumer.name, now())
                     begun = True
                 handled = await _work_off(db, consumer, now)
-                pause = LOOK_SECONDS if handled else min(pause * 2, LOOK_SECONDS)
+                pause = SOON_SECONDS if handled else min(pause * 2, LOOK_SECONDS)
             except HeadwaterError as error:
                 log.warning("consumer.waits", consumer=consumer.name, error=error.detail)
                 pause = TROUBLE_SECONDS
@@ -68,10 +67,15 @@ async def _work_off(db: Database, consumer: Consumer, now: Clock) -> int:
     return sum([await _work_off_partition(db, consumer, partition, now) for partition in partitions])
 
 
+def _step(conn: Connection, consumer: Consumer, partition: int, now: Clock) -> int:
+    """The clock is read within the transaction: a wait for SQLite's lock must not shorten the pause for a retry."""
+    return event_log.step(conn, consumer, partition, now())
+
+
 async def _work_off_partition(db: Database, consumer: Consumer, partition: int, now: Clock) -> int:
     handled = 0
     while True:
-        moved = await db.write(event_log.step, consumer, partition, now())
+        moved = await db.write(_step, consumer, partition, now)
         handled += moved
         if moved < consumer.batch:
             return handled

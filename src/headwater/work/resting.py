@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any
 
 TROUBLE_SECONDS = 5.0
 
@@ -24,3 +27,16 @@ async def rest(seconds: float, *wakers: asyncio.Event, stop: asyncio.Event) -> b
     for signal in wakers:
         signal.clear()
     return woken
+
+
+async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Do this, but give it up when `stop` is set."""
+    stopping, working = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([stopping, working], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        if not working.done():
+            working.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
