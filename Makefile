@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-poll bench-search fuzz constraints services-down clean
+.PHONY: help run test lint format bench bench-poll bench-search bench-dedup fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -28,11 +28,15 @@ format:  ## put the code into the common form
 	@.venv/bin/ruff check --fix . scripts/services
 	@.venv/bin/ruff format . scripts/services
 
-bench: bench-poll bench-search  ## run all benchmarks
+bench: bench-poll bench-search bench-dedup  ## run all benchmarks
 
 fuzz:  ## read a million damaged feeds and look at what comes out (a quarter of an hour)
 	@scripts/venv dev
 	@exec .venv/bin/python bench/fuzz_feeds.py --inputs 1000000
+
+bench-dedup:  ## fold labelled and made-up posts, beside other libraries
+	@scripts/venv dev
+	@exec .venv/bin/python bench/dedup.py
 
 bench-search:  ## search in stores of 10 thousand to 1 million posts
 	@scripts/venv dev

@@ -16,6 +16,7 @@ import typer
 from headwater.cli.commands import app
 from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
+from headwater.events.kafka_setup import deploy_files
 from headwater.settings import Settings, names_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -47,8 +48,8 @@ def _settings() -> Iterator[str]:
 def _events() -> Iterator[str]:
     yield f"# Events\n\n{NOTE}"
     yield "An event commits in the same transaction as the change it tells of. Order holds among events with one key.\n"
-    yield "They are CloudEvents 1.0: a Kafka record has the attributes as headers `ce_*`, a webhook as headers `ce-*`, and"
-    yield "a server-sent event holds the whole event as JSON. The domain, the first word of the kind, names the Kafka topic"
+    yield "They are CloudEvents 1.0: a Kafka record has the attributes as headers `ce_*`, a webhook as headers `ce-*`,"
+    yield "and a server-sent event is the whole event as JSON. The domain, the first word of the kind, names the topic"
     yield "`events.<domain>`. A field may be added to a version; any other change makes a new one.\n"
     for kind in KINDS:
         yield f"## `{kind.name}`\n\n{kind.meaning} Version {kind.version}, key `{kind.key}`.\n"
@@ -99,6 +100,8 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in documents().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    for name, text in deploy_files().items():
+        (FOLDER.parents[1] / "deploy" / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,16 +21,18 @@ MAY_IMPORT = {
     "dedup": WORDS,
     "fleet": WORDS,
     "events": WORDS | {"store"},
-    "consumers": WORDS | {"store", "events"},
+    "consumers": WORDS | {"store", "events", "dedup"},
     "accounts": WORDS | {"store"},
     "coordination": WORDS,
     "crawl": WORDS | {"sources", "fetch", "store", "events"},
     "work": WORDS | {"store", "crawl", "events", "consumers"},
     "settings": {"errors"},
-    "wire": WORDS | {"settings", "sources", "fetch", "store", "events", "consumers", "accounts", "crawl", "work"},
-    "api": WORDS | {"wire", "settings", "store", "events", "accounts", "crawl", "web"},
-    "web": WORDS | {"wire", "settings", "store", "accounts", "crawl", "api"},
-    "cli": WORDS | {"wire", "settings", "store", "sources", "accounts", "crawl", "api", "work"},
+    "wire": WORDS
+    | {"settings", "sources", "fetch", "store", "dedup", "events", "consumers", "accounts", "crawl", "work"},
+    "api": WORDS | {"wire", "settings", "store", "events", "consumers", "accounts", "crawl", "web"},
+    "web": WORDS | {"wire", "settings", "store", "events", "accounts", "crawl", "api"},
+    "cli": WORDS
+    | {"wire", "settings", "sources", "store", "dedup", "events", "consumers", "accounts", "crawl", "api", "work"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -5,14 +5,17 @@
     │   ├── BadAddress           an address we cannot or must not use
     │   ├── BadCursor            a page cursor that we did not make
     │   ├── BadDocument          an OPML or JSON document that cannot be read
+    │   ├── BadConfiguration     a run that is asked for with a wrong field (400)
     │   └── BadSetting           a setting with a wrong name or value
     ├── NotSignedIn              no valid session or token (401)
     ├── Forbidden                signed in, but not allowed (403)
     ├── NotFound                 nothing there, or nothing you may see (404)
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
+    ├── AlreadyUndone            it was undone before; there is nothing left to undo (409)
     ├── UnreadableEvent          an event whose content is not what its kind declares
     ├── StoreUnavailable         database busy, full or gone (503)
     │   └── SchemaMismatch       the database is older or newer than this program
+    ├── LogUnavailable           Kafka or Kafka Connect does not answer (503)
     └── SourceFailure            one source did not work out; stored and shown, never fatal
         ├── FetchFailed          no usable answer came back
         │   ├── AddressRefused   the guard does not allow this address
@@ -87,6 +90,12 @@ class BadSetting(BadInput):
     title = "A setting is wrong"
 
 
+class BadConfiguration(BadInput):
+    code = "bad_configuration"
+    title = "The run is not described rightly"
+    status = 400
+
+
 class NotSignedIn(HeadwaterError):
     code = "not_signed_in"
     title = "Sign in first"
@@ -111,6 +120,12 @@ class AlreadyThere(HeadwaterError):
     status = 409
 
 
+class AlreadyUndone(HeadwaterError):
+    code = "already_undone"
+    title = "It was undone before"
+    status = 409
+
+
 class UnreadableEvent(HeadwaterError):
     code = "unreadable_event"
     title = "An event cannot be read"
@@ -125,6 +140,12 @@ class StoreUnavailable(HeadwaterError):
 class SchemaMismatch(StoreUnavailable):
     code = "schema_mismatch"
     title = "The database does not have the schema of this program"
+
+
+class LogUnavailable(HeadwaterError):
+    code = "log_unavailable"
+    title = "Kafka cannot be reached"
+    status = 503
 
 
 class SourceFailure(HeadwaterError):

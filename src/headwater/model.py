@@ -197,6 +197,33 @@ class Event(NamedTuple):
     user_id: int | None = None
 
 
+class PostText(NamedTuple):
+    """A post as folding reads it: what it says, in plain text, when, and what it points at."""
+
+    id: int
+    source_id: int
+    title: str
+    text: str
+    url: str | None
+    created_at: datetime
+    reference: Reference | None = None
+
+
+class Decision(NamedTuple):
+    """Which story a post belongs to, and why.
+
+    A story and a group of repeats are named after the post they began with. `rule` is first (it begins its story),
+    exact or similar (a repeat of a post of `repeat_id`), or story (the same event in other words).
+    """
+
+    post_id: int
+    story_id: int
+    repeat_id: int
+    rule: str
+    score: float
+    why: str
+
+
 class Reader(NamedTuple):
     """Who asks: a user of a tenant."""
 

@@ -66,11 +66,24 @@ class Settings(BaseSettings):
     reader_processes: int = _setting(2, "Processes that read what was fetched.", ge=1, le=64)
     reader_seconds: float = _setting(10.0, "CPU time after which reading one document is stopped.", ge=0.1, le=600)
     reader_memory_mb: int = _setting(512, "Memory a reading process may use.", ge=128)
+    fold: Literal["off", "repeats", "stories"] = _setting(
+        "stories", "What is folded: nothing, repeats of a text, or all posts about one event. Readers may choose less."
+    )
+    fold_window_hours: int = _setting(72, "How far apart in time the posts of one story may be.", ge=1, le=720)
     transaction_seconds: float = _setting(
         30.0,
         "How long a process that stopped answering may hold a transaction open (PostgreSQL); then its work is undone.",
         ge=1,
         le=3600,
+    )
+    kafka_bootstrap_servers: str | None = _setting(
+        None,
+        "Kafka's address, host:port. With it, consumers follow the topics that Debezium fills instead of the table.",
+        also="KAFKA_BOOTSTRAP_SERVERS",
+    )
+    kafka_connect_url: str = _setting("http://127.0.0.1:8083", "Where Kafka Connect listens.", also="KAFKA_CONNECT_URL")
+    kafka_database_url: SecretStr | None = _setting(
+        None, "How Kafka Connect reaches PostgreSQL, where that differs from HEADWATER_DATABASE_URL."
     )
     visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
     event_history_days: int = _setting(7, "How long events are kept after every consumer has seen them.", ge=1)
@@ -82,7 +95,15 @@ class Settings(BaseSettings):
         "auto", "How it is logged; auto: text on a terminal, else json."
     )
 
-    @field_validator("database_url", "secret_key", "proxy_url", "public_url", mode="before")
+    @field_validator(
+        "database_url",
+        "secret_key",
+        "proxy_url",
+        "public_url",
+        "kafka_bootstrap_servers",
+        "kafka_database_url",
+        mode="before",
+    )
     @classmethod
     def _empty_is_unset(cls, value: Any) -> Any:
         return None if value == "" else value

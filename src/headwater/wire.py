@@ -10,24 +10,31 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 
+import structlog
+
 from headwater.accounts import tokens
 from headwater.accounts.vault import Vault, key_in
-from headwater.consumers import search
+from headwater.consumers import search, webhooks
+from headwater.consumers.fold import Folder
 from headwater.crawl import websub
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.readers import Readers
 from headwater.crawl.run import Tools
-from headwater.errors import BadSetting
+from headwater.dedup import warm
+from headwater.errors import BadSetting, StoreUnavailable
 from headwater.events.bell import Bell
+from headwater.events.delivery import Consumer
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.model import Reader, SavedVisit
 from headwater.settings import Loaded, Settings
-from headwater.store import accounts, inbox, leases, letters, migrate, outbox, visits, wakeups
+from headwater.store import accounts, deliveries, inbox, leases, letters, migrate, outbox, visits, wakeups
 from headwater.store.db import Database
-from headwater.work import consuming
+from headwater.work import consuming, delivering
 from headwater.work.embedded import Pace, Periodic
+from headwater.work.resting import unless
 
+log = structlog.get_logger()
 CLAIM_AHEAD = 3  # visits in hand for each one that may be on the wire, so that no connection waits for the database
 HUB_SECONDS = 10.0  # a hub has to answer within
 
@@ -56,6 +63,21 @@ class Parts:
         given = self.settings.secret_key
         return Vault(given.get_secret_value() if given else key_in(self.settings.data_dir))
 
+    @cached_property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """All that follows the log."""
+        return (search.CONSUMER, webhooks.CONSUMER, self.folder.consumer())
+
+    @property
+    def follows_table(self) -> bool:
+        """Whether consumers follow the outbox by cursors; else they follow Kafka."""
+        return self.settings.kafka_bootstrap_servers is None
+
+    @cached_property
+    def folder(self) -> Folder:
+        """What decides in this process which posts are one story."""
+        return Folder(window=timedelta(hours=self.settings.fold_window_hours), level=self.settings.fold)
+
     def seal(self, secret: str) -> bytes:
         return self.vault.seal(secret)
 
@@ -74,6 +96,8 @@ def open_parts(loaded: Loaded) -> Parts:
             "HEADWATER_LEASE_SECONDS must be more than HEADWATER_VISIT_SECONDS, or two visits could overlap."
         )
     parse_allow(settings.allow_private_networks)
+    if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
+        raise BadSetting("HEADWATER_KAFKA_BOOTSTRAP_SERVERS needs PostgreSQL: events reach Kafka from its log.")
     parts = Parts(settings, Database(settings.store_url(), idle_seconds=settings.transaction_seconds))
     parts.db.on_events = parts.bell.ring
     return parts
@@ -162,25 +186,86 @@ async def ask_hubs(parts: Parts) -> int:
         await client.close()
 
 
-CONSUMERS = (search.CONSUMER,)
-
-
 async def follow_log(parts: Parts, stop: asyncio.Event) -> None:
-    """Let the consumers follow the log until `stop` is set."""
+    """Let the consumers follow the log until `stop` is set: by Kafka if there is one, else the table itself."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(consuming.consume(parts.db, CONSUMERS, parts.bell, parts.now, stop))
-        if not parts.db.is_sqlite:
-            group.create_task(wakeups.listen(parts.db, parts.bell.ring, stop))
+        for consumer in parts.consumers:
+            group.create_task(_follow(parts, consumer, stop))
+
+
+async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None:
+    if consumer.name == "fold":
+        await unless(stop, prepare_folding(parts))
+    brokers = parts.settings.kafka_bootstrap_servers
+    if brokers is None:
+        await consuming.consume(parts.db, [consumer], parts.bell, parts.now, stop)
+    else:
+        from headwater.events import kafka  # an extra
+
+        await kafka.follow(parts.db, consumer, brokers, parts.now, stop)
+
+
+def consumers_at_hand(parts: Parts) -> list[Consumer]:
+    """Those that work at once: a command does not wait until folding is compiled, which is done by `headwater up`."""
+    return [one for one in parts.consumers if one.name != "fold" or warm.is_compiled()]
+
+
+async def hear_of_events(parts: Parts, stop: asyncio.Event) -> None:
+    """Ring the bell of this process for what others append. Processes on one SQLite file look once a second."""
+    if not parts.db.is_sqlite:
+        await wakeups.listen(parts.db, parts.bell.ring, stop)
+
+
+async def prepare_folding(parts: Parts) -> None:
+    """Have the index of stories ready before there is anything to decide. The others do not wait for it."""
+    if parts.settings.fold == "off":
+        return
+    await warm.compile_all()
+    try:
+        await parts.db.read(parts.folder.prepare, parts.now())
+    except StoreUnavailable as error:
+        log.warning("folding.waits", error=error.detail)  # it is read when there is something to decide
+    warm.let_go_of_compiler()
+
+
+async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
+    """Send what waits for webhooks until `stop` is set."""
+    settings = parts.settings
+    client = Client(
+        user_agent=settings.user_agent,
+        guard=AddressGuard(parse_allow(settings.allow_private_networks)),
+        timeout=delivering.ANSWER_SECONDS,
+        max_bytes=delivering.ANSWER_BYTES,
+        max_redirects=0,
+        max_connections=delivering.PLACES,
+        max_connections_per_host=delivering.PLACES,
+        proxy=settings.proxy_url.get_secret_value() if settings.proxy_url else None,
+        clock=parts.now,
+    )
+    tools = delivering.Tools(
+        client.fetch, lambda sealed: parts.vault.open(sealed), instance_name(settings), parts.now, random.random
+    )
+    try:
+        patience = timedelta(seconds=settings.shutdown_seconds)
+        await delivering.deliver(parts.db, tools, parts.bell, patience, stop)
+    finally:
+        await client.close()
+
+
+def instance_name(settings: Settings) -> str:
+    """How this instance names itself in the events that it sends."""
+    return settings.public_url.rstrip("/") if settings.public_url else "headwater"
 
 
 async def forget_events(parts: Parts) -> int:
     """Delete events, and the record of their effects, that are older than the replay window and that nobody needs."""
     before = parts.now() - timedelta(days=parts.settings.event_history_days)
     forgotten = 0
-    while batch := await parts.db.write(outbox.forget_before, before):
+    while batch := await parts.db.write(outbox.forget_before, before, followed=parts.follows_table):
         forgotten += batch
     await parts.db.write(inbox.forget_before, before - timedelta(days=1))
     await parts.db.write(letters.forget_before, before)
+    await parts.db.write(deliveries.forget_before, before, parts.now())
     return forgotten
 
 
@@ -199,6 +284,7 @@ def chores(parts: Parts) -> list[Periodic]:
     lease_for = timedelta(seconds=settings.lease_seconds)
     return [
         Periodic("heal clock", timedelta(minutes=5), lambda: db.write(leases.heal_clock, now(), lease_for)),
+        Periodic("heal queues", timedelta(minutes=5), lambda: db.write(deliveries.heal_clock, now())),
         Periodic("forget old visits", timedelta(hours=1), lambda: db.write(visits.forget_before, now() - keep)),
         Periodic("forget old events", timedelta(hours=1), lambda: forget_events(parts)),
         Periodic("drop expired tokens", timedelta(hours=1), lambda: db.write(accounts.drop_expired, now())),

@@ -89,7 +89,7 @@ async def test_an_edited_entry_is_a_new_version_and_not_a_new_post(parts: Parts,
     [report] = await visit(parts, owner, world.url("/feed"))
     assert (report["new"], report["updated"]) == (0, 1)
     [story] = await parts.db.read(stream.page, owner)
-    assert story.members[0].version == 2
+    assert story.post.version == 2
 
 
 async def test_a_feed_without_entries_is_empty_and_not_a_failure(parts: Parts, owner: Reader, world: Web) -> None:

@@ -212,7 +212,7 @@ def test_a_source_that_is_gone_for_good_is_retired_and_its_reader_is_told(target
     assert "gone for good" in gone["last_error"]
     assert "Gone for good" in target.page("/sources?attention=1")
     kinds = target.headwater.parts.db.read_now(lambda conn: conn.execute(event_outbox.select()).mappings().all())
-    assert [event["kind"] for event in kinds if event["key"] == str(gone["id"])][-1] == "source.retired"
+    assert [event["kind"] for event in kinds if event["key"] == f"source:{gone['id']}"][-1] == "source.retired"
 
 
 WORDS = "Grüße aus Zürich"

@@ -61,7 +61,9 @@ def test_the_migrations_make_exactly_the_tables_that_the_code_works_with(empty: 
     options = {
         "include_name": lambda name, kind, _: not is_search(name) if kind == "table" else True,
         # SQLite reads the log by its row id and has no use for these indexes.
-        "include_object": lambda thing, name, *_: not (empty.is_sqlite and name in ("ix_event_outbox_log", "ix_event_outbox_partition")),
+        "include_object": lambda thing, name, *_: (
+            not (empty.is_sqlite and name in ("ix_event_outbox_log", "ix_event_outbox_partition"))
+        ),
     }
     difference = empty.read_now(lambda conn: compare_metadata(MigrationContext.configure(conn, opts=options), metadata))
     assert difference == []

@@ -54,7 +54,7 @@ def test_an_edited_post_is_a_new_version_and_the_old_text_is_kept_with_its_time(
             ("Before", NOON, LATER),
             ("After", LATER, LATER + timedelta(hours=1)),
         ]
-        assert stream.page(conn, owner)[0].members[0].title == "Before"
+        assert stream.page(conn, owner)[0].post.title == "Before"
 
     db.write_now(work)
 
@@ -65,7 +65,7 @@ def test_a_changed_score_updates_in_place(db: Database, owner: Reader) -> None:
         visited(conn, source_id, [a_post("1", score=1, num_comments=0)])
         saved = visited(conn, source_id, [a_post("1", score=9, num_comments=4)], LATER)
         assert saved.count("touched") == 1
-        post = stream.page(conn, owner)[0].members[0]
+        post = stream.page(conn, owner)[0].post
         assert (post.score, post.num_comments, post.version) == (9, 4, 1)
 
     db.write_now(work)

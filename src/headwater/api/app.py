@@ -13,8 +13,9 @@ from headwater.api import auth, document, problems, reference
 from headwater.api.edge import Edge
 from headwater.api.metrics import Metrics
 from headwater.api.websub import HubDoor
-from headwater.web import login, pages, watching
-from headwater.wire import Parts
+from headwater.events.live import Live
+from headwater.web import health, login, pages, stories, watching, webhooks
+from headwater.wire import Parts, instance_name
 
 STATIC = Path(web.__file__).parent / "static"
 
@@ -30,9 +31,10 @@ def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
     )
     app.state.parts = parts
     app.state.metrics = metrics or Metrics()
+    app.state.live = Live(parts.db, parts.bell, parts.now, instance_name(parts.settings))
     document.include_routes(app)
-    for router in (reference.router, login.router, pages.router, watching.router):
-        app.include_router(router)
+    for page in (reference, login, pages, stories, watching, webhooks, health):
+        app.include_router(page.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     problems.install(app)
     app.add_middleware(Edge, parts=parts, metrics=app.state.metrics)

@@ -20,11 +20,11 @@ def of_post(post: StreamPost) -> str:
 
 
 def of_story(story: Story) -> str:
-    return of_post(story.members[0])
+    return of_post(story.post)
 
 
-def of_source(source_id: int) -> str:
-    return _encode(source_id)
+def of_id(id: int) -> str:
+    return _encode(id)
 
 
 def position(cursor: str | None) -> Position | None:
@@ -38,8 +38,8 @@ def position(cursor: str | None) -> Position | None:
         raise BadCursor(_ADVICE) from error
 
 
-def source_id(cursor: str | None) -> int | None:
-    """Where a page of sources ended."""
+def id_in(cursor: str | None) -> int | None:
+    """Where a page that goes by ids ended."""
     return None if cursor is None else _decode(cursor, 1)[0]
 
 

@@ -9,13 +9,13 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from headwater import __version__
-from headwater.api import health, posts, sources
+from headwater.api import health, letters, live, posts, sources, stories, webhook_shapes, webhooks
 from headwater.api.auth import COOKIE, OPEN_PATHS
 from headwater.api.examples import EXAMPLES
 from headwater.api.problems import MEDIA_TYPE
 from headwater.api.shapes import ProblemJson
 
-ROUTERS = (sources.router, posts.router, health.router)
+ROUTERS = (sources.router, posts.router, stories.router, live.router, health.router, letters.router, webhooks.router)
 TITLE = "Headwater"
 INTRODUCTION = """\
 Follow everything; read each story once.
@@ -53,7 +53,8 @@ def openapi() -> dict[str, Any]:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     include_routes(app)
     document = get_openapi(title=TITLE, version=__version__, description=INTRODUCTION, routes=app.routes)
-    for name, example in EXAMPLES.items():  # only now: FastAPI would drop every null from them
+    # Only now: FastAPI would drop every null from them.
+    for name, example in {**EXAMPLES, **webhook_shapes.EXAMPLES, **letters.EXAMPLES, **health.EXAMPLES}.items():
         document["components"]["schemas"][name]["example"] = example
     document["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},

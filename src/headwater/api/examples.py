@@ -65,10 +65,16 @@ _STORY: dict[str, Any] = {
     "members": [
         {
             "post_id": 4711,
+            "source_id": 12,
             "source": "Example Journal",
             "url": "https://example.org/rivers",
             "title": "Where rivers begin",
             "published_at": "2026-01-07T09:12:00Z",
+            "read": False,
+            "rule": "first",
+            "score": 1.0,
+            "why": "",
+            "repeat_of": None,
         }
     ],
 }

@@ -25,6 +25,7 @@ _BY_STATUS = {
     405: ("method_not_allowed", "This cannot be done here"),
     413: ("too_large", "The request is too large"),
     414: ("too_long", "The address is too long"),
+    429: ("too_many", "Too many at once"),
 }
 _DETAILS = {
     404: "There is nothing under this address.",

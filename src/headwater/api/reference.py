@@ -43,7 +43,8 @@ class Operation(NamedTuple):
 
     @property
     def curl(self) -> str:
-        path = self.path.replace("{source_id}", "12").replace("{post_id}", "4711")
+        path = self.path.replace("{source_id}", "12").replace("{post_id}", "4711").replace("{letter_id}", "3")
+        path = path.replace("{webhook_id}", "3").replace("{delivery_id}", "912").replace("{group_id}", "4711")
         words = ["curl"] + ([f"-X {self.method}"] if self.method != "GET" else [])
         words += ['-H "Authorization: Bearer $TOKEN"']
         if self.request:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from headwater.store.folded import Member
 from headwater.store.sources import PastVisit, WatchedSource
 from headwater.store.stream import Story, StreamPost
 
@@ -85,13 +86,19 @@ class PostJson(TypedDict):
 
 
 class MemberJson(TypedDict):
-    """A post as part of a story."""
+    """A post as part of a story, and why it is one."""
 
     post_id: int
+    source_id: int
     source: str
     url: str | None
     title: str
     published_at: Time
+    read: bool
+    rule: Annotated[str, Field(description="first, exact, similar (a repeat) or story (the same event in other words)")]
+    score: Annotated[float, Field(description="0 to 1")]
+    why: Annotated[str, Field(description="for people")]
+    repeat_of: Annotated[int | None, Field(description="the post whose text it repeats")]
 
 
 class StoryJson(TypedDict):
@@ -188,24 +195,30 @@ def post_json(post: StreamPost) -> PostJson:
 
 
 def story_json(story: Story) -> StoryJson:
-    first = story.members[0]
+    first = story.post
     return {
         "story_id": story.story_id,
         "title": first.title,
         "url": first.url,
         "source": first.source,
         "published_at": iso(first.created_at),
-        "members": [_member_json(post) for post in story.members],
+        "members": [member_json(member) for member in story.members],
     }
 
 
-def _member_json(post: StreamPost) -> MemberJson:
+def member_json(member: Member) -> MemberJson:
     return {
-        "post_id": post.id,
-        "source": post.source,
-        "url": post.url,
-        "title": post.title,
-        "published_at": iso(post.created_at),
+        "post_id": member.post_id,
+        "source_id": member.source_id,
+        "source": member.source,
+        "url": member.url,
+        "title": member.title,
+        "published_at": iso(member.created_at),
+        "read": member.read,
+        "rule": member.rule,
+        "score": member.score,
+        "why": member.why,
+        "repeat_of": member.repeat_id if member.repeat_id != member.post_id else None,
     }
 
 

@@ -56,9 +56,9 @@ class ImportReport(TypedDict):
 
 @router.get("/sources", summary="List what you follow")
 async def list_sources(parts: WithParts, reader: Asking, cursor: Cursor = None, limit: Limit = 50) -> Page[SourceJson]:
-    after = cursors.source_id(cursor)
+    after = cursors.id_in(cursor)
     found = await parts.db.read(sources.watched_after, reader, parts.now(), after=after, limit=limit + 1)
-    more = cursors.of_source(found[limit - 1].id) if len(found) > limit else None
+    more = cursors.of_id(found[limit - 1].id) if len(found) > limit else None
     return {"items": [source_json(source) for source in found[:limit]], "next_cursor": more}
 
 

@@ -11,7 +11,7 @@ import typer
 
 from headwater import __version__, urls, wire
 from headwater.accounts import tokens
-from headwater.cli import crawling, doctor, trying
+from headwater.cli import crawling, dedup, doctor, events, kafka, trying, webhooks
 from headwater.cli.output import EXIT_FAILED, ago, fail, json_line, progress, say, table
 from headwater.cli.session import opened
 from headwater.crawl import follow as following
@@ -31,6 +31,11 @@ app = typer.Typer(
 )
 schema = typer.Typer(help="The database's schema.", no_args_is_help=True)
 app.add_typer(schema, name="db")
+app.add_typer(events.dlq, name="dlq")
+app.command("replay")(events.replay_log)
+app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(dedup.app, name="dedup")
+app.add_typer(kafka.app, name="kafka")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 
@@ -210,7 +215,7 @@ def show_stream(
 
 
 def _story_row(story: stream.Story, now: Any) -> tuple[str, str, str]:
-    first = story.members[0]
+    first = story.post
     more = f" (+{len(story.members) - 1})" if len(story.members) > 1 else ""
     return ago(first.created_at, now), first.source + more, first.title or first.url or ""
 

@@ -57,5 +57,5 @@ async def crawl(parts: Parts, source_ids: Sequence[int], on_report: Callable[[di
             except TimeoutError:
                 pass
         await crawler.settle()
-        await consuming.catch_up(parts.db, wire.CONSUMERS, parts.now)
+        await consuming.catch_up(parts.db, wire.consumers_at_hand(parts), parts.now)
     return failures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -37,9 +38,10 @@ async def serve(parts: Parts, *, crawl: bool) -> None:
     owner = await asyncio.to_thread(wire.prepare_store, parts)
     link = await asyncio.to_thread(wire.login_link, parts, owner)
     metrics = Metrics()
+    app = create_app(parts, metrics)
     server = Server(
         uvicorn.Config(
-            create_app(parts, metrics),
+            app,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -47,14 +49,24 @@ async def serve(parts: Parts, *, crawl: bool) -> None:
         )
     )
     serving = asyncio.create_task(server.serve(sockets=[listening]))
+    hearing = asyncio.create_task(wire.hear_of_events(parts, stop))
     say(f"Headwater is running at {wire.home(parts.settings)}\n\n  Sign in:  {link}\n\nCtrl-C stops it.")
     try:
         await _crawl_until(parts, metrics, stop, serving) if crawl else await _first(stop, serving)
     finally:
         say("Stopping: visits under way are finished or given back.")
+        stop.set()
+        app.state.live.close()
         server.should_exit = True
-        await serving
+        await asyncio.gather(serving, hearing)
     say("Stopped.")
+
+
+def _spare_the_collector() -> None:
+    """What start-up made stays; looking through it again while posts come by the ten thousand is wasted."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
@@ -62,6 +74,7 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
         metrics.visits.labels(saved.visit.outcome).inc()
         _log_visit(saved)
 
+    _spare_the_collector()
     async with wire.crawling(parts, on_saved) as crawler:
         ending = asyncio.Event()
         loop = asyncio.create_task(
@@ -69,11 +82,12 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
         )
         house = asyncio.create_task(embedded.keep_house(wire.chores(parts), ending))
         log_readers = asyncio.create_task(wire.follow_log(parts, ending))
+        senders = asyncio.create_task(wire.deliver_webhooks(parts, ending))
         try:
-            await _first(stop, serving, loop, house, log_readers)
+            await _first(stop, serving, loop, house, log_readers, senders)
         finally:
             ending.set()
-            await asyncio.gather(loop, house, log_readers)
+            await asyncio.gather(loop, house, log_readers, senders)
 
 
 async def _first(stop: asyncio.Event, *tasks: asyncio.Task[None]) -> None:

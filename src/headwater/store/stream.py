@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, func, litera
 from sqlalchemy.dialects import postgresql, sqlite
 
 from headwater.model import Reader
-from headwater.store import search
+from headwater.store import folded, search
+from headwater.store.folded import FoldSettings, Member
 from headwater.store.tables import post_states, posts, sources, subscriptions
 from headwater.store.types import Moment
 
@@ -44,10 +45,11 @@ class StreamPost(NamedTuple):
 
 
 class Story(NamedTuple):
-    """Posts about one event, the representative first. Until repeats are folded, a story has one member."""
+    """Posts about one event: the representative in full, and all members, the earliest first."""
 
     story_id: str
-    members: list[StreamPost]
+    post: StreamPost
+    members: list[Member]
 
 
 class Filter(NamedTuple):
@@ -67,16 +69,27 @@ MOST_LOOKS = 50  # into the index for one page, where another filter leaves litt
 def page(
     conn: Connection, reader: Reader, wanted: Filter = EVERYTHING, *, after: Position | None = None, limit: int = 50
 ) -> list[Story]:
-    """The next stories after `after`."""
-    return [Story(str(post.id), [post]) for post in posts_page(conn, reader, wanted, after=after, limit=limit)]
+    """The next stories after `after`. What was searched for or starred stands alone: that very post is wanted."""
+    fold = folded.settings_of(conn, reader)
+    alone = fold.level == "off" or wanted.starred or wanted.words is not None
+    found = posts_page(conn, reader, wanted, after=after, limit=limit, fold=None if alone else fold)
+    members = {} if alone else folded.members(conn, reader, fold, [post.id for post in found])
+    return [_story(post, members.get(post.id) or [_only(post)]) for post in found]
 
 
 def posts_page(
-    conn: Connection, reader: Reader, wanted: Filter = EVERYTHING, *, after: Position | None = None, limit: int = 50
+    conn: Connection,
+    reader: Reader,
+    wanted: Filter = EVERYTHING,
+    *,
+    after: Position | None = None,
+    limit: int = 50,
+    fold: FoldSettings | None = None,
 ) -> list[StreamPost]:
     if wanted.words is not None:
         return _with_words(conn, reader, wanted, wanted.words, after, limit)
-    return [_stream_row(row) for row in conn.execute(page_query(reader, wanted, after=after, limit=limit))]
+    query = page_query(reader, wanted, after=after, limit=limit, fold=fold)
+    return [_stream_row(row) for row in conn.execute(query)]
 
 
 def _with_words(
@@ -97,7 +110,14 @@ def _with_words(
     return found[:limit]
 
 
-def page_query(reader: Reader, wanted: Filter = EVERYTHING, *, after: Position | None = None, limit: int = 50) -> Any:
+def page_query(
+    reader: Reader,
+    wanted: Filter = EVERYTHING,
+    *,
+    after: Position | None = None,
+    limit: int = 50,
+    fold: FoldSettings | None = None,
+) -> Any:
     query = _visible(reader, wanted.folder).order_by(posts.c.created_at.desc(), posts.c.id.desc()).limit(limit)
     if after is not None:
         place = tuple_(literal(after.created_at, Moment()), literal(after.post_id))
@@ -109,6 +129,8 @@ def page_query(reader: Reader, wanted: Filter = EVERYTHING, *, after: Position |
     if wanted.starred:
         starred = select(post_states.c.post_id).where(_own(post_states, reader), post_states.c.starred_at.is_not(None))
         query = query.where(posts.c.id.in_(starred))
+    if fold is not None:
+        query = query.where(folded.is_shown(reader, fold, folder=wanted.folder, source_id=wanted.source_id))
     return query
 
 
@@ -124,12 +146,22 @@ def posts_by_id(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> li
 
 
 def mark(conn: Connection, reader: Reader, post_ids: Sequence[int], now: datetime, **state: bool) -> int:
-    """Set `read` and/or `starred` on posts the reader may see; returns how many there were."""
+    """Set `read` and/or `starred` on posts the reader may see; returns how many there were.
+
+    Reading one post of a story reads all that is folded with it.
+    """
     visible = _visible(reader).with_only_columns(posts.c.id).where(posts.c.id.in_(post_ids))
     ids = list(conn.execute(visible).scalars())
-    values = {f"{name}_at": now if on else None for name, on in state.items()}
-    if not ids or not values:
-        return len(ids)
+    if "read" in state:
+        _set_state(conn, reader, folded.together(conn, reader, ids), {"read_at": now if state["read"] else None})
+    if "starred" in state:
+        _set_state(conn, reader, ids, {"starred_at": now if state["starred"] else None})
+    return len(ids)
+
+
+def _set_state(conn: Connection, reader: Reader, ids: Sequence[int], values: dict[str, datetime | None]) -> None:
+    if not ids:
+        return
     insert = postgresql.insert if conn.dialect.name == "postgresql" else sqlite.insert
     whose = {"tenant_id": reader.tenant_id, "user_id": reader.user_id}
     conn.execute(
@@ -137,12 +169,29 @@ def mark(conn: Connection, reader: Reader, post_ids: Sequence[int], now: datetim
         .values([{**whose, "post_id": post_id, **values} for post_id in ids])
         .on_conflict_do_update(index_elements=["tenant_id", "user_id", "post_id"], set_=values)
     )
-    return len(ids)
 
 
 def folders(conn: Connection, reader: Reader) -> list[str]:
     query = select(subscriptions.c.folder).where(_own(subscriptions, reader), subscriptions.c.folder.is_not(None))
     return sorted(conn.execute(query.distinct()).scalars())
+
+
+def _story(post: StreamPost, members: list[Member]) -> Story:
+    return Story(str(members[0].story_id), post, members)
+
+
+def _only(post: StreamPost) -> Member:
+    why = {"rule": "first", "score": 1.0, "why": "", "repeat_id": post.id, "story_id": post.id}
+    return Member(
+        post.id,
+        post.source_id,
+        post.source,
+        post.url,
+        post.title,
+        post.created_at,
+        post.read,
+        **why,  # type: ignore[arg-type]
+    )
 
 
 def _own(personal: Table, reader: Reader) -> ColumnElement[bool]:

@@ -165,6 +165,55 @@ post_versions = Table(
     PrimaryKeyConstraint("post_id", "version"),
 )
 
+# Which story a post belongs to: every post that was decided about has a row; one that stands alone is its own story.
+# A story and a group of repeats are named after the post they began with. `seq` orders the decisions: a process that
+# keeps an index in memory sees by it what others have decided.
+story_members = Table(
+    "story_members",
+    metadata,
+    Column("seq", BigId, primary_key=True),
+    Column("post_id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("story_id", BigId, nullable=False),
+    Column("repeat_id", BigId, nullable=False),
+    Column("rule", String(10), nullable=False),
+    Column("score", Float, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("source_id", BigId, nullable=False),
+    Column("created_at", Moment, nullable=False),  # the post's
+    Column("decided_at", Moment, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("ix_story_members_story", story_members.c.story_id, story_members.c.created_at, story_members.c.post_id)
+Index("ix_story_members_repeat", story_members.c.repeat_id, story_members.c.created_at, story_members.c.post_id)
+
+story_decisions = Table(
+    "story_decisions",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("decided_at", Moment, nullable=False),
+    Column("action", String(10), nullable=False),  # joined, parted, undone
+    Column("story_id", BigId, nullable=False),
+    Column("post_id", BigId, nullable=False),
+    Column("rule", String(10)),
+    Column("score", Float),
+    Column("why", Text),
+    Column("user_id", BigId),  # who; None: the rules
+    sqlite_autoincrement=True,
+)
+Index("ix_story_decisions_story", story_decisions.c.story_id, story_decisions.c.id)
+Index("ix_story_decisions_post", story_decisions.c.post_id, story_decisions.c.id)
+
+# What a person took apart stays apart: two posts on different sides of one parting are never in one story again.
+posts_apart = Table(
+    "posts_apart",
+    metadata,
+    Column("post_id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), nullable=False),
+    Column("parting_id", BigId, nullable=False),
+    Column("side", BigId, nullable=False),
+    PrimaryKeyConstraint("post_id", "parting_id"),
+)
+Index("ix_posts_apart_parting_id", posts_apart.c.parting_id)
+
 crawls = Table(
     "crawls",
     metadata,
@@ -319,11 +368,23 @@ subscriptions = Table(
     Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
     Column("title", Text),
     Column("folder", Text),
+    Column("fold", Boolean, nullable=False, server_default=true()),  # False: its posts always stand alone
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("tenant_id", "user_id", "source_id"),
     ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
 )
 Index("ix_subscriptions_source_id", subscriptions.c.source_id)
+
+fold_settings = Table(
+    "fold_settings",
+    metadata,
+    Column("tenant_id", BigId, nullable=False),
+    Column("user_id", BigId, nullable=False),
+    Column("level", String(10), nullable=False),  # off, repeats or stories
+    Column("threshold", Float, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "user_id"),
+    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+)
 
 post_states = Table(
     "post_states",
@@ -343,4 +404,83 @@ Index(
     post_states.c.post_id,
     sqlite_where=text("starred_at IS NOT NULL"),
     postgresql_where=text("starred_at IS NOT NULL"),
+)
+
+# Receivers of events: see store/webhooks.py and store/deliveries.py. A claim sets next_try_at to the lease's end, as
+# for sources; it is NULL while nothing waits.
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("tenant_id", BigId, nullable=False),
+    Column("user_id", BigId, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("kinds", Json, nullable=False, server_default="[]"),  # empty: every kind
+    Column("secret", LargeBinary, nullable=False),  # sealed
+    Column("state", String(8), nullable=False, server_default="active"),
+    Column("created_at", Moment, nullable=False),
+    Column("next_try_at", Moment),
+    Column("lease_owner", Text),
+    Column("lease_until", Moment),
+    # How it went.
+    Column("failures", Integer, nullable=False, server_default="0"),  # in a row
+    Column("slow", Boolean, nullable=False, server_default=false()),
+    Column("failing_since", Moment),
+    Column("last_error", Text),
+    Column("last_delivered_at", Moment),
+    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+    sqlite_autoincrement=True,
+)
+Index("ix_webhooks_user", webhooks.c.user_id, webhooks.c.tenant_id)
+_sending = text("state = 'active'")
+Index("ix_webhooks_due", webhooks.c.next_try_at, sqlite_where=_sending, postgresql_where=_sending)
+
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("webhook_id", BigId, ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
+    Column("state", String(10), nullable=False, server_default="waiting"),
+    # The event, whole: the log may have forgotten it when it is sent.
+    Column("xid", BigId, nullable=False),
+    Column("log_id", BigId, nullable=False),
+    Column("event_id", String(36), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("tenant_id", BigId),
+    Column("user_id", BigId),
+    Column("traceparent", Text),
+    Column("created_at", Moment, nullable=False),
+    Column("payload", Json, nullable=False),
+    # How it went.
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("first_tried_at", Moment),
+    Column("last_tried_at", Moment),
+    Column("seconds", Float),
+    Column("http_status", Integer),
+    Column("error", Text),
+    Column("settled_at", Moment),
+    UniqueConstraint("webhook_id", "event_id"),
+    sqlite_autoincrement=True,
+)
+_unsent = text("state = 'waiting'")
+Index("ix_webhook_deliveries_log", webhook_deliveries.c.webhook_id, webhook_deliveries.c.id)
+Index(
+    "ix_webhook_deliveries_waiting",
+    webhook_deliveries.c.webhook_id,
+    webhook_deliveries.c.id,
+    sqlite_where=_unsent,
+    postgresql_where=_unsent,
+)
+Index("ix_webhook_deliveries_settled_at", webhook_deliveries.c.settled_at)
+
+# Who may do something that only one may do at a time: see store/locks.py.
+locks = Table(
+    "locks",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("owner", Text),
+    Column("token", BigId, nullable=False),
+    Column("until", Moment),
 )

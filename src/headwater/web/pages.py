@@ -52,7 +52,8 @@ async def stream_page(
     return show(
         request,
         "stream.html",
-        posts=[story.members[0] for story in found.stories[:PAGE]],
+        posts=[story.post for story in found.stories[:PAGE]],
+        stories={story.post.id: story for story in found.stories if len(story.members) > 1},
         older=link(wanted, cursor=cursors.of_story(found.stories[PAGE - 1])) if more else None,
         wanted=wanted,
         link=link,

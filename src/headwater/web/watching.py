@@ -44,7 +44,7 @@ async def sources_page(
     folder: Name | None = None,
     cursor: str | None = None,
 ) -> Response:
-    after = cursors.source_id(cursor)
+    after = cursors.id_in(cursor)
     return await _sources_page(request, parts, reader, after=after, attention=attention, folder=folder)
 
 
@@ -72,7 +72,7 @@ async def _sources_page(
         folders=found.folders,
         attention=attention,
         folder=folder,
-        next_cursor=cursors.of_source(found.sources[PAGE - 1].id) if more else None,
+        next_cursor=cursors.of_id(found.sources[PAGE - 1].id) if more else None,
         wrong=wrong,
         typed=typed,
         section="sources",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from headwater.store.folded import Member
 from headwater.store.sources import WatchedSource
+from headwater.store.stories import PastDecision
 from headwater.text import plain
 
 EXCERPT_CHARACTERS = 280
@@ -118,6 +121,30 @@ def size(count: int) -> str:
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"
+
+
+def also_in(members: Sequence[Member]) -> str:
+    """How often a story was told, besides where it stands."""
+    others = len(members) - 1
+    sources = len({member.source_id for member in members[1:]} - {members[0].source_id})
+    if not sources:
+        return f"told {others} more time{'s' if others > 1 else ''} by the same source"
+    told = f"also told by {sources} other source{'s' if sources > 1 else ''}"
+    return told if others == sources else f"{told}, {others} times in all"
+
+
+def why_folded(member: Member) -> str:
+    """Why a post is in a story."""
+    return member.why or "the first of this story"
+
+
+def past_decision(one: PastDecision) -> str:
+    """A decision, as a line of a story's history."""
+    if one.action == "undone":
+        return "The story was undone by hand."
+    if one.action == "parted":
+        return f"Post {one.post_id} was taken out by hand."
+    return f"Post {one.post_id} joined: {one.why} ({one.rule}, {one.score:.2f})."
 
 
 def _span(length: timedelta) -> str:

@@ -18,7 +18,7 @@ function move(step) {
 }
 
 function openText(entry) {
-  const details = entry.querySelector("details");
+  const details = entry.querySelector("details.text");
   if (details) details.open = !details.open;
   else openArticle(entry);
 }

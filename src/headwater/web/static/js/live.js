@@ -1,9 +1,19 @@
-// Says when new posts have arrived. Looks every 30 s, more often while the page is still empty, never in the background.
-import { ask } from "./api.js";
+// Says when new posts have arrived, and shows them without loading the page again. The server tells of them
+// (server-sent events) while the page is in front; then it is asked which of them belong here, at most every two seconds.
+import { ask, askForHtml } from "./api.js";
+import { notice } from "./notices.js";
+import { takeOverPosts } from "./posts.js";
 
-const LOOK = 30_000;
-const LOOK_WHEN_EMPTY = 2_000;
 const MOST = 20;
+const SETTLE = 300;
+const LEAST_BETWEEN = 2_000;
+const COME_AGAIN = 30_000;
+
+let stream = null;
+let source = null;
+let lastId = "";
+let timer = null;
+let lookedAt = 0;
 
 function countNew(stories, newest) {
   const place = stories.findIndex((story) => story.members.some((member) => String(member.post_id) === newest));
@@ -17,23 +27,81 @@ function say(count) {
   bar.hidden = count === 0;
 }
 
-async function look(query, newest) {
+async function look() {
+  lookedAt = Date.now();
+  const query = new URLSearchParams(location.search);
+  query.set("limit", String(MOST));
   const { items } = await ask(`/api/stream?${query}`);
-  if (!newest && items.length) location.reload();
-  else say(newest ? countNew(items, newest) : 0);
+  if (stream.dataset.newest) say(countNew(items, stream.dataset.newest));
+  else if (items.length) await showNew();
+}
+
+function lookSoon() {
+  // Many events in a row make one look.
+  if (timer) return;
+  const wait = Math.max(SETTLE, lookedAt + LEAST_BETWEEN - Date.now());
+  timer = setTimeout(() => {
+    timer = null;
+    look().catch(() => {}); // a server that is gone for a moment is asked when it is back
+  }, wait);
+}
+
+async function showNew() {
+  const page = await askForHtml(location.pathname + location.search);
+  const fresh = page.getElementById("main");
+  if (!fresh) return;
+  for (const entry of fresh.querySelectorAll(".entry")) {
+    // What was there stays as it is: opened, marked, focused.
+    const old = document.getElementById(entry.id);
+    if (old) entry.replaceWith(old);
+  }
+  stream.replaceChildren(...fresh.childNodes);
+  stream.dataset.newest = fresh.dataset.newest;
+  takeOverPosts();
+  takeOverNews();
+}
+
+function takeOverNews() {
+  document.querySelector("#news a").addEventListener("click", (event) => {
+    event.preventDefault();
+    showNew()
+      .then(() => scrollTo({ top: 0 }))
+      .catch((error) => notice(error.message));
+  });
+}
+
+function connect() {
+  if (source || document.hidden) return;
+  const since = lastId ? `&last_event_id=${lastId}` : "";
+  source = new EventSource(`/api/live?kinds=post.stored${since}`);
+  source.addEventListener("open", lookSoon); // for what came before we listened
+  for (const kind of ["post.stored", "reset"]) {
+    source.addEventListener(kind, (event) => {
+      lastId = event.lastEventId;
+      lookSoon();
+    });
+  }
+  source.addEventListener("error", () => {
+    // A lost connection the browser makes again by itself; a refused one is ours to try again, much later.
+    if (source?.readyState === EventSource.CLOSED) {
+      disconnect();
+      setTimeout(connect, COME_AGAIN * (1 + Math.random()));
+    }
+  });
+}
+
+function disconnect() {
+  source?.close();
+  source = null;
 }
 
 export function keepLive() {
-  const stream = document.querySelector("[data-live]");
+  stream = document.querySelector("[data-live]");
   if (!stream) return;
-  const newest = stream.dataset.newest;
-  const query = new URLSearchParams(location.search);
-  query.set("limit", String(MOST));
-  const again = () => setTimeout(run, newest ? LOOK : LOOK_WHEN_EMPTY);
-  async function run() {
-    // A server that is gone for a moment is asked again later; the page stays as it is.
-    if (!document.hidden) await look(query, newest).catch(() => {});
-    again();
-  }
-  again();
+  takeOverNews();
+  // A browser has few connections for one server: pages that nobody sees leave theirs to the others.
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", connect);
+  connect();
 }

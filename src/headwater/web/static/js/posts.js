@@ -56,21 +56,28 @@ async function markPage(form) {
   notice(ids.length === 1 ? "1 post marked as read." : `${ids.length} posts marked as read.`);
 }
 
+function takeOver(entry) {
+  if (entry.dataset.taken) return;
+  entry.dataset.taken = "yes";
+  entry.querySelector("[data-mark]").addEventListener("submit", (event) => {
+    event.preventDefault();
+    toggle(entry, event.submitter.name);
+  });
+  entry.querySelector(".title a").addEventListener("click", () => set(entry, "read", true));
+  entry.querySelector("details.text")?.addEventListener("toggle", (event) => {
+    if (!event.target.open) return;
+    fill(event.target);
+    set(entry, "read", true);
+  });
+}
+
 export function takeOverPosts() {
-  for (const entry of document.querySelectorAll(".entry")) {
-    entry.querySelector("[data-mark]").addEventListener("submit", (event) => {
-      event.preventDefault();
-      toggle(entry, event.submitter.name);
-    });
-    entry.querySelector(".title a").addEventListener("click", () => set(entry, "read", true));
-    entry.querySelector("details")?.addEventListener("toggle", (event) => {
-      if (!event.target.open) return;
-      fill(event.target);
-      set(entry, "read", true);
-    });
-  }
-  const form = document.querySelector("[data-mark-page]");
-  form?.addEventListener("submit", (event) => {
+  // May be called again when posts have been added to the page.
+  for (const entry of document.querySelectorAll(".entry")) takeOver(entry);
+  const form = document.querySelector("[data-mark-page]:not([data-taken])");
+  if (!form) return;
+  form.dataset.taken = "yes";
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
     markPage(form);
   });

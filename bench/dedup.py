@@ -1,0 +1,151 @@
+"""How well and how fast posts are folded: Headwater beside libraries that find near-duplicates.
+
+    python bench/dedup.py [--sizes 100000,1000000] [--peers datasketch,rensa,scikit-learn] [--sets FOLDER]
+
+First our own labelled posts and the sets in ../shared/data/dedup, then speed and memory on made-up posts, each
+measurement in a process of its own; seconds are CPU seconds. Peers are installed into environments of their own and
+get the threshold that does best on each set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from headwater.dedup.evaluate import agreement, evaluate, peak_memory_mb, read_labelled
+from headwater.dedup.index import Posting, repeat_index
+from peers import CannotBeHad, python_with, version_of
+from peers.dedup_posts import posts
+
+ROOT = Path(__file__).resolve().parents[1]
+SETS = Path(os.environ.get("HEADWATER_TEST_DATA") or ROOT.parent / "shared" / "data") / "dedup"
+OWN = ROOT / "tests" / "dedup" / "data" / "repeats.jsonl"
+LEVELS = {"ndt_en": "repeats", "ndt_zh": "repeats", "extract": "repeats", "uci": "stories", "allsides": "stories"}
+THRESHOLDS = (0.5, 0.7, 0.85)
+ONE_BY_ONE = 5_000
+MOST_FOR_SCIKIT_LEARN = 100_000
+
+
+def main() -> None:
+    options = _options()
+    if options.alone:
+        what, *of = options.alone
+        print(json.dumps(evaluate(Path(of[0]), of[1]) if what == "quality" else _speed(int(of[0]))))
+        return
+    peers = {name: python for name in filter(None, options.peers.split(",")) if (python := _python(name))}
+    print(f"{'set':10} {'by':22} precision  recall      f1   b3 f1 largest  posts/s     MB")
+    for path in [OWN, *(options.sets / f"{name}.jsonl.xz" for name in LEVELS)]:
+        if path.exists():
+            compare(path, peers)
+        else:
+            print(f"{path.name.partition('.')[0]:10} is not there ({path}); HEADWATER_TEST_DATA names another folder")
+    print(f"\n{'posts':>9} {'by':22} {'posts/s':>8} {'MB':>6}")
+    for size in filter(None, options.sizes.split(",")):
+        speed(int(size), peers)
+
+
+def compare(path: Path, peers: dict[str, Path]) -> None:
+    """A line for us and for each peer on one labelled set."""
+    name = path.name.partition(".")[0]
+    _line(name, "headwater", _alone("quality", str(path), LEVELS.get(name, "repeats")))
+    labelled = read_labelled(path)
+    texts = [f"{post.posting.title} {post.posting.text}" for post in labelled]
+    for peer, python in peers.items():
+        tries = []
+        for threshold in THRESHOLDS:
+            answer = _asked(python, peer, threshold, texts)
+            figures = agreement(answer["groups"], [post.story for post in labelled])
+            speed_and_size = {"posts_per_s": len(texts) / answer["seconds"], "peak_mb": answer["peak_mb"]}
+            tries.append((figures["f1"], threshold, figures | speed_and_size))
+        _, threshold, best = max(tries, key=lambda one: one[0])
+        _line(name, f"{peer} {version_of(python, peer)} {threshold}", best)
+
+
+def speed(size: int, peers: dict[str, Path]) -> None:
+    """A line for us and for each peer on made-up posts."""
+    ours = _alone("speed", str(size))
+    print(f"{size:9,} {'headwater':22} {ours['posts_per_s']:8,.0f} {ours['peak_mb']:6,.0f}", flush=True)
+    print(f"{'':9} one post: median {ours['median_us']:.0f} us, p99 {ours['p99_us']:.0f} us", flush=True)
+    texts = [text for text, _ in posts(size)] if peers else []
+    for peer, python in peers.items():
+        if peer == "scikit-learn" and size > MOST_FOR_SCIKIT_LEARN:
+            continue
+        answer = _asked(python, peer, 0.7, texts)
+        print(f"{size:9,} {peer:22} {size / answer['seconds']:8,.0f} {answer['peak_mb']:6,.0f}", flush=True)
+
+
+def _speed(size: int) -> dict[str, float]:
+    """Posts a second of CPU, texts to decisions; then some more posts one by one, in wall microseconds."""
+    index = repeat_index()
+    index.add(Posting(-1, "The first post waits for machine code"))
+    made = posts(size + ONE_BY_ONE)
+    seconds = 0.0
+    for start in range(0, size, 1000):
+        batch = [Posting(start + at, text, "", when) for at, (text, when) in zip(range(1000), made, strict=False)]
+        before = time.process_time()
+        index.add_many(batch)
+        seconds += time.process_time() - before
+    waits = []
+    for at, (text, when) in enumerate(made):
+        before = time.thread_time()
+        index.add(Posting(size + at, text, "", when))
+        waits.append((time.thread_time() - before) * 1e6)
+    waits.sort()
+    return {
+        "posts_per_s": size / seconds,
+        "peak_mb": peak_memory_mb(),
+        "median_us": waits[len(waits) // 2],
+        "p99_us": waits[len(waits) * 99 // 100],
+    }
+
+
+def _alone(*what: str) -> dict[str, Any]:
+    """One measurement in a process of its own, so that its peak of memory is its own."""
+    command = [sys.executable, __file__, "--alone", *what]
+    answer: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return answer
+
+
+def _asked(python: Path, peer: str, threshold: float, texts: list[str]) -> dict[str, Any]:
+    script = Path(__file__).parent / "peers" / "dedup_groups.py"
+    lines = "\n".join(map(json.dumps, texts))
+    run = subprocess.run(
+        [python, script, peer, str(threshold)], input=lines, stdout=subprocess.PIPE, text=True, check=True
+    )
+    answer: dict[str, Any] = json.loads(run.stdout)
+    return answer
+
+
+def _python(peer: str) -> Path | None:
+    try:
+        return python_with(peer)
+    except CannotBeHad as why:
+        print(f"{peer}: {why}")
+        return None
+
+
+def _line(name: str, by: str, figures: dict[str, float]) -> None:
+    print(
+        f"{name:10} {by:22} {figures['precision']:9.4f} {figures['recall']:7.4f} {figures['f1']:7.4f}"
+        f" {figures['b3_f1']:7.4f} {figures['largest']:7,} {figures['posts_per_s']:8,.0f} {figures['peak_mb']:6,.0f}",
+        flush=True,
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="100000,1000000")
+    parser.add_argument("--peers", default="datasketch,rensa,scikit-learn")
+    parser.add_argument("--sets", type=Path, default=SETS)
+    parser.add_argument("--alone", nargs="+", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

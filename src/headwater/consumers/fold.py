@@ -1,0 +1,203 @@
+"""Folds repeats and stories behind the crawl: one decision for each post, written with its event.
+
+A process keeps an index in memory. Before it decides it looks at what was decided elsewhere, or what became of its own
+last decisions: the store is right, the index follows. One process decides at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater.dedup.engine import Engine, Found
+from headwater.events.catalogue import POST_CHANGED, POST_STORED, STORY_JOINED, STORY_PARTED, Joining, Parting
+from headwater.events.delivery import Consumer
+from headwater.model import Decision, PostText, Reader
+from headwater.store import outbox, stories
+from headwater.store.outbox import LoggedEvent
+
+EXPIRE_EVERY = timedelta(hours=1)
+BATCH = 1000
+
+
+class Wanted(NamedTuple):
+    """What a run may fold: from which score on, exact repeats, similar posts. A dry run decides and writes nothing."""
+
+    threshold: float = 0.0
+    exact: bool = True
+    similar: bool = True
+    dry: bool = False
+
+    def takes(self, found: Found) -> bool:
+        return found.score >= self.threshold and (self.exact if found.rule == "exact" else self.similar)
+
+
+EVERYTHING = Wanted()
+
+
+class Folder:
+    """Decides, for one process. `level` is stories, repeats or off."""
+
+    def __init__(self, *, window: timedelta, level: str = "stories") -> None:
+        self._window = window
+        self._level = level
+        self._engine: Engine | None = None
+        self._seq = 0
+        self._expired_at: datetime | None = None
+        self._provisional: dict[int, PostText] = {}  # decided here last; whether it was committed is not known yet
+
+    @property
+    def trouble(self) -> str | None:
+        """What went wrong when stories were last looked for."""
+        return self._engine.trouble if self._engine else None
+
+    def prepare(self, conn: Connection, now: datetime) -> None:
+        """Read what was decided lately, before there is anything to decide. A reading transaction will do."""
+        if self._level != "off":
+            self._in_step(conn, now)
+
+    def fold(
+        self, conn: Connection, post_ids: Sequence[int], now: datetime, wanted: Wanted = EVERYTHING
+    ) -> list[Decision]:
+        """Decide about those of these posts that are not decided about yet, oldest first (C6)."""
+        if self._level == "off":
+            return []
+        stories.decide_alone(conn)
+        return self._fold(conn, self._in_step(conn, now), post_ids, now, wanted)
+
+    def consumer(self) -> Consumer:
+        kinds = frozenset({POST_STORED.name, POST_CHANGED.name})
+        return Consumer("fold", kinds, self._handle, batch=BATCH)
+
+    def _handle(self, conn: Connection, events: list[LoggedEvent]) -> None:
+        if self._level == "off":
+            return
+        now = events[-1].created_at
+        stored, changed = (
+            list(dict.fromkeys(POST_STORED.read(event).post_id for event in events if event.kind == kind.name))
+            for kind in (POST_STORED, POST_CHANGED)
+        )
+        stories.decide_alone(conn)
+        engine = self._in_step(conn, now)
+        self._fold(conn, engine, [*stored, *self._to_decide_anew(conn, engine, changed)], now, EVERYTHING)
+
+    def _to_decide_anew(self, conn: Connection, engine: Engine, post_ids: Sequence[int]) -> list[int]:
+        """Of edited posts, those that stand alone: they may have become a repeat. The others keep their place."""
+        for post_id in post_ids:
+            engine.forget_text(post_id)
+        alone = stories.alone(conn, post_ids)
+        stories.forget(conn, alone)
+        return alone
+
+    def _fold(
+        self, conn: Connection, engine: Engine, post_ids: Sequence[int], now: datetime, wanted: Wanted
+    ) -> list[Decision]:
+        known = stories.decided(conn, post_ids)
+        posts = stories.texts(conn, [post_id for post_id in post_ids if post_id not in known])
+        self._provisional = {post.id: post for post in posts}
+        decisions = self._decide(conn, engine, posts, wanted)
+        if not wanted.dry:
+            stories.save(conn, decisions, now)
+            _tell(conn, decisions, posts, now)
+        return decisions
+
+    def _in_step(self, conn: Connection, now: datetime) -> Engine:
+        """The index, with all that was decided up to now and nothing that was not."""
+        if self._engine is None:
+            self._engine = Engine(window_seconds=self._window.total_seconds(), stories=self._level == "stories")
+            self._seq = stories.seq_before(conn, now - self._window)
+            self._expired_at = now
+        engine, mine = self._engine, self._provisional
+        while decided := stories.decided_after(conn, self._seq):
+            news = [one.decision for one in decided if mine.pop(one.decision.post_id, None) is None]
+            engine.know(stories.texts(conn, [one.post_id for one in news if one.repeat_id == one.post_id]))
+            self._seq = decided[-1].seq
+        for post in mine.values():  # its transaction did not come through
+            engine.forget(post)
+        self._provisional = {}
+        if self._expired_at and now - self._expired_at > EXPIRE_EVERY:
+            engine.expire(now - self._window)
+            self._expired_at = now
+        return engine
+
+    def _decide(self, conn: Connection, engine: Engine, posts: list[PostText], wanted: Wanted) -> list[Decision]:
+        passed_on = {
+            post.id: original
+            for post in posts
+            if post.reference and post.reference.kind in ("repost", "crosspost")
+            if (original := stories.referenced(conn, post.id)) is not None
+        }
+        apart = stories.apart_from(conn, [post.id for post in posts])
+        found = [
+            one if one and wanted.takes(one) else None for one in engine.decide(posts, apart=apart, passed_on=passed_on)
+        ]
+        places = {
+            post_id: member.decision
+            for post_id, member in stories.decided(conn, [one.with_id for one in found if one]).items()
+        }
+        decisions = []
+        for post, one in zip(posts, found, strict=True):
+            decision = placed(post.id, one, places)
+            places[post.id] = decision
+            decisions.append(decision)
+        return decisions
+
+
+def placed(post_id: int, found: Found | None, places: dict[int, Decision]) -> Decision:
+    """A post's place: in the story that the post it belongs with is in by now; else its own. Pure."""
+    leader = places.get(found.with_id) if found and found.with_id != post_id else None
+    if found is None or leader is None:
+        return Decision(post_id, post_id, post_id, "first", 1.0, "")
+    repeat_id = post_id if found.rule == "story" else leader.repeat_id
+    return Decision(post_id, leader.story_id, repeat_id, found.rule, found.score, found.why)
+
+
+def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> list[int]:
+    """Let a story's posts stand alone again; returns them."""
+    stories.decide_alone(conn)
+    left = stories.undo(conn, story_id, who, now)
+    _tell_parting(conn, story_id, left, now)
+    return left
+
+
+def part(conn: Connection, post_id: int, who: Reader | None, now: datetime) -> list[int]:
+    """Take a post out of its story; returns what left with it."""
+    stories.decide_alone(conn)
+    place = stories.decided(conn, [post_id]).get(post_id)
+    left = stories.part(conn, post_id, who, now)
+    if place:
+        _tell_parting(conn, place.decision.story_id, left, now)
+    return left
+
+
+def _tell(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText], now: datetime) -> None:
+    sources = {post.id: post.source_id for post in posts}
+    joined = [one for one in decisions if one.rule != "first"]
+    outbox.append(
+        conn, [STORY_JOINED(_joining(one, sources[one.post_id]), once=_once(one, now)) for one in joined], now
+    )
+
+
+def _joining(one: Decision, source_id: int) -> Joining:
+    return Joining(
+        story_id=one.story_id,
+        post_id=one.post_id,
+        source_id=source_id,
+        repeat_of=one.repeat_id if one.repeat_id != one.post_id else None,
+        rule=one.rule,
+        score=one.score,
+        why=one.why,
+    )
+
+
+def _once(one: Decision, now: datetime) -> str:
+    return f"{one.story_id}:{one.post_id}:{now.isoformat()}"
+
+
+def _tell_parting(conn: Connection, story_id: int, left: list[int], now: datetime) -> None:
+    if left:
+        parting = Parting(story_id=story_id, post_ids=left)
+        outbox.append(conn, [STORY_PARTED(parting, once=f"{story_id}:{left[0]}:{now.isoformat()}")], now)

@@ -1,0 +1,100 @@
+"""Decides about posts as they come: does one repeat another, and if not, does it tell of the same event as others?
+
+Both indexes live in memory and are rebuilt from the store. Whatever they remember, they only name the post that a new
+one belongs with: which story that post is in now is for the store to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import structlog
+
+from headwater.dedup.index import Posting, RepeatIndex, repeat_index
+from headwater.dedup.stories import StoryIndex
+from headwater.model import PostText
+
+log = structlog.get_logger()
+
+
+class Found(NamedTuple):
+    """That a post belongs with an earlier one: as its repeat (exact, similar) or as part of its story (story)."""
+
+    post_id: int
+    with_id: int
+    rule: str
+    score: float
+    why: str
+
+
+class Engine:
+    """`trouble` says what went wrong when stories were last looked for; repeats are found all the same (C7)."""
+
+    def __init__(self, *, window_seconds: float, stories: bool = True) -> None:
+        self._repeats: RepeatIndex = repeat_index(window_seconds=window_seconds)
+        self._stories = StoryIndex(window_seconds=window_seconds) if stories else None
+        self.trouble: str | None = None
+
+    def decide(
+        self,
+        posts: Sequence[PostText],
+        *,
+        apart: Mapping[int, set[int]] = {},
+        passed_on: Mapping[int, int] = {},
+    ) -> list[Found | None]:
+        """For each post whom it belongs with, and remember it. `apart` are posts that a person has told apart from it,
+        `passed_on` the post that it says it passes on."""
+        postings = [_posting(post, apart.get(post.id, set()), passed_on.get(post.id)) for post in posts]
+        repeats = self._repeats.add_many(postings)
+        found = [
+            Found(repeat.post, repeat.leader, repeat.rule, repeat.score, repeat.why) if repeat else None
+            for repeat in repeats
+        ]
+        rest = [place for place, one in enumerate(found) if one is None]
+        for place, told in zip(rest, self._same_event([postings[place] for place in rest]), strict=True):
+            found[place] = told
+        return found
+
+    def know(self, posts: Sequence[PostText]) -> None:
+        """Remember posts that were decided about: each of them begins its story or tells it in its own words."""
+        postings = [_posting(post, set(), None) for post in posts]
+        self._repeats.add_many(postings)
+        self._same_event(postings)
+
+    def forget(self, post: PostText) -> None:
+        self._repeats.forget(post.id)
+        if self._stories is not None:
+            self._stories.forget(_posting(post, set(), None))
+
+    def forget_text(self, post_id: int) -> None:
+        """Nothing repeats this post's text any more: it has another."""
+        self._repeats.forget(post_id)
+
+    def expire(self, before: datetime) -> None:
+        self._repeats.expire(before.timestamp())
+
+    def _same_event(self, postings: list[Posting]) -> list[Found | None]:
+        if self._stories is None or not postings:
+            return [None] * len(postings)
+        try:
+            told = self._stories.add_many(postings)
+        except Exception as error:  # exact results stand, whatever happens here (C7)
+            log.exception("stories.failed")
+            self.trouble = f"{type(error).__name__}: {error}"
+            return [None] * len(postings)
+        self.trouble = None
+        return [Found(one.post, one.leader, "story", one.score, one.why) if one else None for one in told]
+
+
+def _posting(post: PostText, apart: set[int], passed_on: int | None) -> Posting:
+    return Posting(
+        id=post.id,
+        title=post.title,
+        text=post.text,
+        created_at=post.created_at.timestamp(),
+        link=post.url or "",
+        repost_of=passed_on,
+        apart=frozenset(apart),
+    )

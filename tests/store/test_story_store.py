@@ -1,0 +1,207 @@
+"""Stories in the store: each post in one, the earliest shown, every decision on record, undone for good (C3-C5, F1)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy import Connection, insert, select
+
+from headwater.model import Decision, Reader
+from headwater.store import folded, stories, stream
+from headwater.store.db import Database
+from headwater.store.folded import FoldSettings
+from headwater.store.stream import Filter
+from headwater.store.tables import posts, tenants, users
+from support.posts import NOON, a_post, a_source, visited
+
+
+def told(conn: Connection, owner: Reader, *titles: str) -> list[int]:
+    """One post in each of as many sources, a minute apart; returns their ids."""
+    ids = []
+    for minute, title in enumerate(titles):
+        source_id = a_source(conn, owner, f"https://paper{minute}.example/feed")
+        visited(conn, source_id, [a_post(title, title, created_at=NOON + timedelta(minutes=minute))])
+        ids.append(conn.execute(select(posts.c.id).where(posts.c.source_id == source_id)).scalar_one())
+    return ids
+
+
+def first(post_id: int) -> Decision:
+    return Decision(post_id, post_id, post_id, "first", 1.0, "")
+
+
+def joins(
+    post_id: int, story_id: int, score: float = 0.8, rule: str = "story", repeat_id: int | None = None
+) -> Decision:
+    return Decision(post_id, story_id, repeat_id or post_id, rule, score, "shares: mine, flood")
+
+
+def shown(conn: Connection, reader: Reader, wanted: Filter = stream.EVERYTHING) -> list[list[int]]:
+    return [[member.post_id for member in story.members] for story in stream.page(conn, reader, wanted)]
+
+
+def test_the_stream_has_one_entry_for_a_story_at_its_earliest_post(db: Database, owner: Reader) -> None:  # F1, C3, C4
+    def work(conn: Connection) -> None:
+        a, b, c, d = told(conn, owner, "a", "b", "c", "d")
+        stories.save(conn, [first(b), first(c), joins(d, b), joins(a, b)], NOON)
+        assert shown(conn, owner) == [[c], [a, b, d]]
+        [_, story] = stream.page(conn, owner)
+        assert story.post.id == a
+        assert [(member.rule, member.why) for member in story.members][2] == ("story", "shares: mine, flood")
+        assert len(stream.posts_page(conn, owner)) == 4
+
+    db.write_now(work)
+
+
+def test_a_page_is_full_of_entries_and_the_next_one_goes_on_after_it(db: Database, owner: Reader) -> None:
+    def work(conn: Connection) -> None:
+        ids = told(conn, owner, *"abcdefgh")
+        stories.save(conn, [first(ids[0]), first(ids[1]), *(joins(id, ids[0]) for id in ids[2:])], NOON)
+        [page] = [stream.page(conn, owner, limit=1)]
+        after = stream.Position(page[0].post.created_at, page[0].post.id)
+        assert page[0].post.id == ids[1]
+        assert [story.post.id for story in stream.page(conn, owner, after=after, limit=1)] == [ids[0]]
+
+    db.write_now(work)
+
+
+def test_a_post_is_in_one_story_whatever_is_decided_later(db: Database, owner: Reader) -> None:  # C3, C6
+    def work(conn: Connection) -> None:
+        a, b, c = told(conn, owner, "a", "b", "c")
+        stories.save(conn, [first(a), joins(b, a)], NOON)
+        stories.save(conn, [first(c), joins(b, c)], NOON)
+        assert stories.decided(conn, [b])[b].decision.story_id == a
+
+    db.write_now(work)
+
+
+def test_an_undone_story_stands_apart_and_stays_on_record(db: Database, owner: Reader) -> None:  # C5
+    def work(conn: Connection) -> None:
+        a, b, c = told(conn, owner, "a", "b", "c")
+        stories.save(conn, [first(a), joins(b, a), joins(c, a)], NOON)
+        assert stories.undo(conn, a, owner, NOON) == [a, b, c]
+        assert shown(conn, owner) == [[c], [b], [a]]
+        assert stories.apart_from(conn, [a, c]) == {a: {b, c}, c: {a, b}}
+        assert stories.undo(conn, a, owner, NOON) == []
+        assert stories.was_undone(conn, a)
+        actions = [(past.action, past.post_id, past.user_id) for past in stories.history(conn, a)]
+        assert actions == [("joined", b, None), ("joined", c, None), ("undone", a, owner.user_id)]
+
+    db.write_now(work)
+
+
+def test_one_post_is_taken_out_of_a_story_with_its_repeats(db: Database, owner: Reader) -> None:  # C5
+    def work(conn: Connection) -> None:
+        a, b, c, d = told(conn, owner, "a", "b", "c", "d")
+        stories.save(conn, [first(a), joins(b, a), joins(c, a, 0.95, "similar", b), joins(d, a)], NOON)
+        assert stories.part(conn, c, owner, NOON) == [b, c]
+        assert shown(conn, owner) == [[b, c], [a, d]]
+        assert stories.apart_from(conn, [a, b, c, d]) == {a: {b, c}, d: {b, c}, b: {a, d}, c: {a, d}}
+
+    db.write_now(work)
+
+
+def test_the_first_post_of_a_story_can_be_taken_out_and_the_rest_stays_together(db: Database, owner: Reader) -> None:
+    def work(conn: Connection) -> None:
+        a, b, c, d = told(conn, owner, "a", "b", "c", "d")
+        stories.save(conn, [first(a), joins(b, a, 1.0, "exact", a), joins(c, a), joins(d, a, 1.0, "exact", a)], NOON)
+        assert stories.part(conn, a, owner, NOON) == [a]
+        assert shown(conn, owner) == [[b, c, d], [a]]
+        places = stories.decided(conn, [a, b, c, d])
+        assert places[b].decision.rule == "first"
+        assert places[d].decision.repeat_id == b
+        assert {place.decision.story_id for place in places.values()} == {a, b}
+
+    db.write_now(work)
+
+
+def test_each_reader_folds_as_they_like(db: Database, owner: Reader) -> None:  # C8
+    def work(conn: Connection) -> None:
+        a, b, c = told(conn, owner, "a", "b", "c")
+        stories.save(conn, [first(a), joins(b, a, 1.0, "exact", a), joins(c, a, 0.6)], NOON)
+        assert shown(conn, owner) == [[a, b, c]]
+        folded.keep_settings(conn, owner, FoldSettings("repeats"))
+        assert shown(conn, owner) == [[c], [a, b]]
+        folded.keep_settings(conn, owner, FoldSettings("stories", 0.7))
+        assert shown(conn, owner) == [[c], [a, b]]
+        folded.keep_settings(conn, owner, FoldSettings("off"))
+        assert shown(conn, owner) == [[c], [b], [a]]
+        folded.keep_settings(conn, owner, FoldSettings())
+        source_id = conn.execute(select(posts.c.source_id).where(posts.c.id == b)).scalar_one()
+        assert folded.keep_apart(conn, owner, source_id, fold=False)
+        assert shown(conn, owner) == [[b], [a, c]]
+
+    db.write_now(work)
+
+
+def test_a_story_shows_only_the_members_one_may_see(db: Database, owner: Reader) -> None:
+    def work(conn: Connection) -> None:
+        a, b, c = told(conn, owner, "a", "b", "c")
+        [tenant] = conn.execute(insert(tenants).values(name="other", created_at=NOON).returning(tenants.c.id)).one()
+        [user] = conn.execute(
+            insert(users).values(tenant_id=tenant, name="x", role="owner", created_at=NOON).returning(users.c.id)
+        ).one()
+        other = Reader(tenant, user, "x", "owner")
+        a_source(conn, other, "https://paper1.example/feed")
+        a_source(conn, other, "https://paper2.example/feed")
+        stories.save(conn, [first(a), joins(b, a), joins(c, a)], NOON)
+        assert shown(conn, other) == [[b, c]]
+        assert shown(conn, owner) == [[a, b, c]]
+
+    db.write_now(work)
+
+
+def test_within_one_source_or_folder_only_its_own_posts_are_folded(db: Database, owner: Reader) -> None:
+    def work(conn: Connection) -> None:
+        a, b = told(conn, owner, "a", "b")
+        stories.save(conn, [first(a), joins(b, a)], NOON)
+        source_id = conn.execute(select(posts.c.source_id).where(posts.c.id == b)).scalar_one()
+        [story] = stream.page(conn, owner, Filter(source_id=source_id))
+        assert story.post.id == b
+
+    db.write_now(work)
+
+
+def test_reading_one_post_reads_the_story_and_what_joins_it_later(db: Database, owner: Reader) -> None:
+    def work(conn: Connection) -> None:
+        a, b, c = told(conn, owner, "a", "b", "c")
+        stories.save(conn, [first(b), joins(c, b)], NOON)
+        stream.mark(conn, owner, [b], NOON, read=True)
+        stories.save(conn, [joins(a, b)], NOON)
+        assert shown(conn, owner, Filter(unread=True)) == []
+        [story] = stream.page(conn, owner)
+        assert [member.read for member in story.members] == [True, True, True]
+        stream.mark(conn, owner, [a], NOON, read=False)
+        assert shown(conn, owner, Filter(unread=True)) == [[a, b, c]]
+
+    db.write_now(work)
+
+
+def test_the_folded_stream_reads_its_index_and_sorts_nothing(db: Database, owner: Reader) -> None:
+    def plan(conn: Connection) -> str:
+        for number in range(40):
+            visited(conn, a_source(conn, owner, f"https://h{number}.example/"), [a_post(str(n)) for n in range(50)])
+        ids = list(conn.execute(select(posts.c.id)).scalars())
+        stories.save(conn, [first(id) if id % 3 else joins(id, id - 1) for id in ids], NOON)
+        conn.exec_driver_sql("ANALYZE")
+        query = stream.page_query(owner, limit=20, fold=FoldSettings())
+        compiled = query.compile(conn.engine, compile_kwargs={"literal_binds": True})
+        explain = "EXPLAIN QUERY PLAN " if db.is_sqlite else "EXPLAIN "
+        return "\n".join(str(row) for row in conn.exec_driver_sql(explain + str(compiled).replace("%", "%%")))
+
+    found = db.write_now(plan)
+    assert "ix_posts_stream" in found
+    assert "TEMP B-TREE" not in found
+    assert "story_members" in found
+
+
+def test_decisions_can_be_followed_from_a_time_on(db: Database, owner: Reader) -> None:
+    def work(conn: Connection) -> None:
+        ids = told(conn, owner, *"abcdefg")
+        assert stories.seq_before(conn, NOON) == 0
+        for hour, id in enumerate(ids):
+            stories.save(conn, [first(id)], NOON + timedelta(hours=hour))
+        for hour in range(8):
+            seq = stories.seq_before(conn, NOON + timedelta(hours=hour))
+            assert [member.decision.post_id for member in stories.decided_after(conn, seq)] == ids[hour:]
+
+    db.write_now(work)
