@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection
 
-from headwater.dedup.engine import Engine, Found
 from headwater.events.catalogue import POST_CHANGED, POST_STORED, STORY_JOINED, STORY_PARTED, Joining, Parting
 from headwater.events.delivery import Consumer
 from headwater.model import Decision, PostText, Reader
 from headwater.store import outbox, stories
 from headwater.store.outbox import LoggedEvent
+
+if TYPE_CHECKING:
+    from headwater.dedup.engine import Engine, Found
 
 EXPIRE_EVERY = timedelta(hours=1)
 BATCH = 1000
@@ -107,6 +109,8 @@ class Folder:
     def _in_step(self, conn: Connection, now: datetime) -> Engine:
         """The index, with all that was decided up to now and nothing that was not."""
         if self._engine is None:
+            from headwater.dedup.engine import Engine  # with a compiler behind it: nobody else should wait for that
+
             self._engine = Engine(window_seconds=self._window.total_seconds(), stories=self._level == "stories")
             self._seq = stories.seq_before(conn, now - self._window)
             self._expired_at = now
