@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-poll bench-search bench-dedup fuzz constraints services-down clean
+.PHONY: help run test lint format bench bench-poll bench-search bench-dedup bench-events chaos fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -28,11 +28,19 @@ format:  ## put the code into the common form
 	@.venv/bin/ruff check --fix . scripts/services
 	@.venv/bin/ruff format . scripts/services
 
-bench: bench-poll bench-search bench-dedup  ## run all benchmarks
+bench: bench-poll bench-search bench-dedup bench-events  ## run all benchmarks
 
 fuzz:  ## read a million damaged feeds and look at what comes out (a quarter of an hour)
 	@scripts/venv dev
 	@exec .venv/bin/python bench/fuzz_feeds.py --inputs 1000000
+
+chaos:  ## 60,000 events on each log under kill -9 and worse (half an hour)
+	@scripts/venv dev
+	@exec .venv/bin/python bench/chaos.py $(ARGS)
+
+bench-events:  ## what an event costs, and how soon it has its effect
+	@scripts/venv dev
+	@exec .venv/bin/python bench/events.py $(ARGS)
 
 bench-dedup:  ## fold labelled and made-up posts, beside other libraries
 	@scripts/venv dev

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -47,6 +48,7 @@ def poll(job: Job, posts_before: int = 0) -> Outcome:
         HEADWATER_ALLOW_PRIVATE_NETWORKS="true",
         HEADWATER_HOST_GAP_SECONDS="0",
         HEADWATER_LOG_LEVEL="error",
+        HEADWATER_FOLD=os.environ.get("HEADWATER_BENCH_FOLD", "off"),  # the others fold nothing
     )
     token = json.loads(_run(env, "token", "--json"))["token"]
     if posts_before:

@@ -69,6 +69,9 @@ class Settings(BaseSettings):
     fold: Literal["off", "repeats", "stories"] = _setting(
         "stories", "What is folded: nothing, repeats of a text, or all posts about one event. Readers may choose less."
     )
+    fold_embeddings: bool = _setting(
+        False, "Whether the meaning of words helps to find stories (needs headwater[embeddings]; half the speed)."
+    )
     fold_window_hours: int = _setting(72, "How far apart in time the posts of one story may be.", ge=1, le=720)
     transaction_seconds: float = _setting(
         30.0,

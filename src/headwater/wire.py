@@ -76,7 +76,11 @@ class Parts:
     @cached_property
     def folder(self) -> Folder:
         """What decides in this process which posts are one story."""
-        return Folder(window=timedelta(hours=self.settings.fold_window_hours), level=self.settings.fold)
+        return Folder(
+            window=timedelta(hours=self.settings.fold_window_hours),
+            level=self.settings.fold,
+            embeddings=self.settings.fold_embeddings,
+        )
 
     def seal(self, secret: str) -> bytes:
         return self.vault.seal(secret)

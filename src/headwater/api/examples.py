@@ -78,6 +78,35 @@ _STORY: dict[str, Any] = {
         }
     ],
 }
+_MEMBER: dict[str, Any] = {
+    "post_id": 4719,
+    "source_id": 14,
+    "source": "Example Wire",
+    "url": "https://wire.example/rivers",
+    "title": "BREAKING: Where rivers begin",
+    "published_at": "2026-01-07T09:20:00Z",
+    "read": False,
+    "rule": "exact",
+    "score": 1.0,
+    "why": "same text but for the label breaking",
+    "repeat_of": 4711,
+}
+_JOINED: dict[str, Any] = {
+    "post_id": 4719,
+    "story_id": 4711,
+    "repeat_of": 4711,
+    "rule": "exact",
+    "score": 1.0,
+    "why": "same text but for the label breaking",
+}
+_PAST: dict[str, Any] = {
+    "at": "2026-01-07T09:30:02Z",
+    "action": "joined",
+    "post_id": 4719,
+    "rule": "exact",
+    "score": 1.0,
+    "why": "same text but for the label breaking",
+}
 _REFUSED = {"address": "ftp://example.org/", "reason": "Only http:// and https:// addresses can be used."}
 
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -86,6 +115,23 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "VisitJson": _VISIT,
     "PostJson": _POST,
     "StoryJson": _STORY,
+    "MemberJson": _MEMBER,
+    "DecisionJson": _JOINED,
+    "Run": {
+        "task_id": "0199f1de-7a10-7c3e-9d0a-5f3a1c2b4d6e",
+        "status": "completed",
+        "decided": 2,
+        "already_decided": 0,
+        "joined": [_JOINED],
+    },
+    "GroupJson": {
+        "group_id": 4711,
+        "representative": 4711,
+        "members": [*_STORY["members"], _MEMBER],
+        "history": [_PAST],
+    },
+    "Done": {"success": True, "post_ids": [4711, 4719]},
+    "FoldingJson": {"level": "stories", "threshold": 0.0},
     "Scheduled": {"task_id": "visit-12-1767778200", "status": "queued", "delay_seconds": 540},
     "ImportReport": {"added": 12, "already": 3, "refused": [_REFUSED]},
 }

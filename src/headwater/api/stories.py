@@ -22,6 +22,7 @@ from headwater.store.folded import FoldSettings, Member
 from headwater.store.outbox import uuid7
 
 MOST_POSTS = 10_000
+EMBEDDING_MODEL = "wordllama"
 
 router = APIRouter(prefix="/api", tags=["stories"])
 
@@ -37,7 +38,9 @@ class Configuration(BaseModel):
     deduplication_method: Literal["auto", "manual", "hybrid"] = Field(
         default="auto", description="auto folds; manual only says what it would fold; hybrid folds exact repeats alone"
     )
-    use_embedding_model: bool = Field(default=False, description="what this server was started with decides")
+    use_embedding_model: bool | None = Field(
+        default=None, description="what this server was started with (HEADWATER_FOLD_EMBEDDINGS) decides"
+    )
     embedding_model: str | None = None
     batch_size: int = Field(default=1000, ge=1, le=MOST_POSTS)
 
@@ -71,6 +74,8 @@ class Run(TypedDict):
 
 
 class PastJson(TypedDict):
+    """A decision about a story."""
+
     at: Time
     action: Annotated[str, Field(description="joined, parted or undone")]
     post_id: int
@@ -89,11 +94,15 @@ class GroupJson(TypedDict):
 
 
 class Done(TypedDict):
+    """What was taken apart."""
+
     success: bool
     post_ids: Annotated[list[int], Field(description="the posts that stand apart now")]
 
 
 class FoldingJson(TypedDict):
+    """How the stream is folded for you."""
+
     level: Annotated[str, Field(description="off, repeats or stories")]
     threshold: float
 
@@ -108,7 +117,7 @@ class Folding(BaseModel):
 @router.post("/deduplicate/batch", summary="Fold these posts now")
 async def fold_posts(parts: WithParts, reader: Asking, wanted: Annotated[dict[str, Any], Body()]) -> Run:
     """Posts that were decided about already are skipped. A wrong configuration is a 400 that names the field."""
-    batch = checked(wanted)
+    batch = checked(wanted, embeddings=parts.settings.fold_embeddings)
     ids = list(dict.fromkeys(batch.post_ids))
     seen = {post.id for post in await parts.db.read(stream.posts_by_id, reader, ids)}
     if missing := [post_id for post_id in ids if post_id not in seen]:
@@ -133,7 +142,7 @@ async def show_group(parts: WithParts, reader: Asking, group_id: Id) -> GroupJso
 
 
 @router.get("/deduplicate/posts/{post_id}", summary="Show the story that a post is in")
-@router.get("/deduplicate/tweets/{post_id}", summary="Show the story that a post is in", include_in_schema=False)
+@router.get("/deduplicate/tweets/{post_id}", summary="Show the story that a post is in")
 async def show_group_of_post(parts: WithParts, reader: Asking, post_id: Id) -> GroupJson:
     def find(conn: Connection) -> GroupJson:
         place = stories.decided(conn, [post_id]).get(post_id)
@@ -176,16 +185,23 @@ async def choose_source(
     return {"fold": fold}
 
 
-def checked(wanted: dict[str, Any]) -> Batch:
+def checked(wanted: dict[str, Any], *, embeddings: bool) -> Batch:
     try:
         batch = Batch.model_validate(wanted)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(place) for place in first["loc"])
         raise BadConfiguration(f"{field}: {first['msg']}.", field=field) from None
-    if batch.config.use_embedding_model or batch.config.embedding_model:
+    asked = batch.config.use_embedding_model
+    if asked is not None and asked != embeddings:
+        words = "with" if embeddings else "without"
         raise BadConfiguration(
-            "config.use_embedding_model: this server folds without one.", field="config.use_embedding_model"
+            f"config.use_embedding_model: this server folds {words} one (HEADWATER_FOLD_EMBEDDINGS).",
+            field="config.use_embedding_model",
+        )
+    if batch.config.embedding_model not in (None, EMBEDDING_MODEL):
+        raise BadConfiguration(
+            f"config.embedding_model: there is only {EMBEDDING_MODEL}.", field="config.embedding_model"
         )
     return batch
 

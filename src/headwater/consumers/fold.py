@@ -6,7 +6,7 @@ last decisions: the store is right, the index follows. One process decides at a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,9 +43,10 @@ EVERYTHING = Wanted()
 class Folder:
     """Decides, for one process. `level` is stories, repeats or off."""
 
-    def __init__(self, *, window: timedelta, level: str = "stories") -> None:
+    def __init__(self, *, window: timedelta, level: str = "stories", embeddings: bool = False) -> None:
         self._window = window
         self._level = level
+        self._embeddings = embeddings
         self._engine: Engine | None = None
         self._seq = 0
         self._expired_at: datetime | None = None
@@ -111,13 +112,18 @@ class Folder:
         if self._engine is None:
             from headwater.dedup.engine import Engine  # with a compiler behind it: nobody else should wait for that
 
-            self._engine = Engine(window_seconds=self._window.total_seconds(), stories=self._level == "stories")
+            self._engine = Engine(
+                window_seconds=self._window.total_seconds(),
+                stories=self._level == "stories",
+                embeddings=self._embeddings,
+            )
             self._seq = stories.seq_before(conn, now - self._window)
             self._expired_at = now
         engine, mine = self._engine, self._provisional
         while decided := stories.decided_after(conn, self._seq):
             news = [one.decision for one in decided if mine.pop(one.decision.post_id, None) is None]
-            engine.know(stories.texts(conn, [one.post_id for one in news if one.repeat_id == one.post_id]))
+            leaders = [one.post_id for one in news if one.repeat_id == one.post_id]
+            engine.know(stories.texts(conn, leaders), apart=stories.apart_from(conn, leaders))
             self._seq = decided[-1].seq
         for post in mine.values():  # its transaction did not come through
             engine.forget(post)
@@ -138,22 +144,24 @@ class Folder:
         found = [
             one if one and wanted.takes(one) else None for one in engine.decide(posts, apart=apart, passed_on=passed_on)
         ]
-        places = {
-            post_id: member.decision
-            for post_id, member in stories.decided(conn, [one.with_id for one in found if one]).items()
-        }
+        met = {one.with_id for one in found if one}.union(*apart.values())
+        places = {post_id: member.decision for post_id, member in stories.decided(conn, sorted(met)).items()}
         decisions = []
         for post, one in zip(posts, found, strict=True):
-            decision = placed(post.id, one, places)
+            decision = placed(post.id, one, places, apart.get(post.id, set()))
             places[post.id] = decision
             decisions.append(decision)
         return decisions
 
 
-def placed(post_id: int, found: Found | None, places: dict[int, Decision]) -> Decision:
-    """A post's place: in the story that the post it belongs with is in by now; else its own. Pure."""
+def placed(post_id: int, found: Found | None, places: dict[int, Decision], apart: Set[int] = frozenset()) -> Decision:
+    """A post's place: in the story that the post it belongs with is in by now; else its own. Pure.
+
+    A story with a post in it that a person has told apart from this one is none.
+    """
     leader = places.get(found.with_id) if found and found.with_id != post_id else None
-    if found is None or leader is None:
+    barred = {places[other].story_id for other in apart if other in places}
+    if found is None or leader is None or leader.story_id in barred:
         return Decision(post_id, post_id, post_id, "first", 1.0, "")
     repeat_id = post_id if found.rule == "story" else leader.repeat_id
     return Decision(post_id, leader.story_id, repeat_id, found.rule, found.score, found.why)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import structlog
 
+from headwater.dedup.embeddings import load as load_embeddings
 from headwater.dedup.index import Posting, RepeatIndex, repeat_index
 from headwater.dedup.stories import StoryIndex
 from headwater.model import PostText
@@ -32,9 +33,10 @@ class Found(NamedTuple):
 class Engine:
     """`trouble` says what went wrong when stories were last looked for; repeats are found all the same (C7)."""
 
-    def __init__(self, *, window_seconds: float, stories: bool = True) -> None:
+    def __init__(self, *, window_seconds: float, stories: bool = True, embeddings: bool = False) -> None:
         self._repeats: RepeatIndex = repeat_index(window_seconds=window_seconds)
-        self._stories = StoryIndex(window_seconds=window_seconds) if stories else None
+        embed = load_embeddings() if embeddings else None
+        self._stories = StoryIndex(window_seconds=window_seconds, embed=embed) if stories else None
         self.trouble: str | None = None
 
     def decide(
@@ -57,9 +59,9 @@ class Engine:
             found[place] = told
         return found
 
-    def know(self, posts: Sequence[PostText]) -> None:
+    def know(self, posts: Sequence[PostText], *, apart: Mapping[int, set[int]] = {}) -> None:
         """Remember posts that were decided about: each of them begins its story or tells it in its own words."""
-        postings = [_posting(post, set(), None) for post in posts]
+        postings = [_posting(post, apart.get(post.id, set()), None) for post in posts]
         self._repeats.add_many(postings)
         self._same_event(postings)
 

@@ -29,6 +29,8 @@ APPENDED = "headwater_appended"  # what `store.outbox` leaves in a connection's 
 READERS = 4
 ATTEMPTS = 4
 _TRY_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
+# PostgreSQL's classes: connection, rollback, resources, object state, operator intervention, system.
+_TROUBLE = ("08", "40", "53", "55", "57", "58")
 _ADVICE = {
     "database is locked": "Another process holds the database for longer than {busy} s. Try again in a moment.",
     "disk is full": "The disk is full. Free some space; nothing was written and nothing is lost.",
@@ -167,6 +169,8 @@ def is_the_stores_fault(error: BaseException) -> bool:
     if isinstance(error, StoreUnavailable | exc.TimeoutError):
         return True
     below = _root(error)
+    if state := getattr(below, "sqlstate", None):
+        return state[:2] in _TROUBLE or state == "25P03"  # idle for too long in a transaction
     if isinstance(below, sqlite3.OperationalError):
         return getattr(below, "sqlite_errorcode", sqlite3.SQLITE_BUSY) != sqlite3.SQLITE_ERROR
     return any(kind.__name__ in ("OperationalError", "InterfaceError") for kind in type(below).__mro__)

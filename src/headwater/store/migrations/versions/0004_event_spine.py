@@ -11,6 +11,8 @@ branch_labels = None
 depends_on = None
 
 PARTITIONS = 8
+XID = """(greatest(pg_current_xact_id()::text::bigint,
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1))"""
 OPEN = sa.text("state IN ('retrying', 'waiting', 'dead')")
 RETRYING = sa.text("state = 'retrying'")
 DOMAIN = {"sqlite": "substr(kind, 1, instr(kind, '.') - 1)", "postgresql": "split_part(kind, '.', 1)"}
@@ -53,6 +55,7 @@ def downgrade() -> None:
     op.drop_table("old_cursors")
     if dialect == "postgresql":
         op.drop_index("ix_event_outbox_partition", table_name="event_outbox")
+        op.alter_column("event_outbox", "xid", server_default=sa.text("(pg_current_xact_id()::text::bigint)"))
     op.execute("UPDATE event_outbox SET key = substr(key, CASE domain WHEN 'subscription' THEN 6 ELSE 8 END)")
     for column in ("domain", "version", "partition", "traceparent"):
         op.drop_column("event_outbox", column)
@@ -69,6 +72,7 @@ def _widen_outbox(dialect: str) -> None:
     )
     if dialect == "postgresql":
         op.execute(f"UPDATE event_outbox SET partition = hashtext(key) & {PARTITIONS - 1}")
+        op.alter_column("event_outbox", "xid", server_default=sa.text(XID))
         op.create_index("ix_event_outbox_partition", "event_outbox", ["partition", "xid", "id"], unique=False)
 
 
