@@ -16,7 +16,7 @@ from headwater.accounts import tokens
 from headwater.accounts.vault import Vault, key_in
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folder
-from headwater.crawl import websub
+from headwater.crawl import monitors, websub
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.readers import Readers
 from headwater.crawl.run import Tools
@@ -28,7 +28,19 @@ from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.model import Reader, SavedVisit
 from headwater.settings import Loaded, Settings
-from headwater.store import accounts, deliveries, inbox, leases, letters, migrate, outbox, visits, wakeups
+from headwater.store import (
+    accounts,
+    crawl_metrics,
+    deliveries,
+    inbox,
+    leases,
+    letters,
+    migrate,
+    outbox,
+    pool,
+    visits,
+    wakeups,
+)
 from headwater.store.db import Database
 from headwater.work import consuming, delivering
 from headwater.work.embedded import Pace, Periodic
@@ -290,6 +302,9 @@ def chores(parts: Parts) -> list[Periodic]:
         Periodic("heal clock", timedelta(minutes=5), lambda: db.write(leases.heal_clock, now(), lease_for)),
         Periodic("heal queues", timedelta(minutes=5), lambda: db.write(deliveries.heal_clock, now())),
         Periodic("forget old visits", timedelta(hours=1), lambda: db.write(visits.forget_before, now() - keep)),
+        Periodic("watch", timedelta(minutes=1), lambda: db.write(monitors.watch, now())),
+        Periodic("count visits", timedelta(minutes=5), lambda: db.write(crawl_metrics.count_hours, now())),
+        Periodic("revisit quiet sources", timedelta(hours=4), lambda: db.write(pool.revisit_quiet, now())),
         Periodic("forget old events", timedelta(hours=1), lambda: forget_events(parts)),
         Periodic("drop expired tokens", timedelta(hours=1), lambda: db.write(accounts.drop_expired, now())),
         Periodic("ask hubs", timedelta(minutes=1), lambda: ask_hubs(parts)),

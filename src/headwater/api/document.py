@@ -9,13 +9,34 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from headwater import __version__
-from headwater.api import health, letters, live, posts, sources, stories, webhook_shapes, webhooks
+from headwater.api import (
+    crawl_metrics,
+    health,
+    history,
+    letters,
+    live,
+    posts,
+    sources,
+    stories,
+    webhook_shapes,
+    webhooks,
+)
 from headwater.api.auth import COOKIE, OPEN_PATHS
 from headwater.api.examples import EXAMPLES
 from headwater.api.problems import MEDIA_TYPE
 from headwater.api.shapes import ProblemJson
 
-ROUTERS = (sources.router, posts.router, stories.router, live.router, health.router, letters.router, webhooks.router)
+ROUTERS = (
+    sources.router,
+    posts.router,
+    history.router,
+    stories.router,
+    live.router,
+    health.router,
+    crawl_metrics.router,
+    letters.router,
+    webhooks.router,
+)
 TITLE = "Headwater"
 INTRODUCTION = """\
 Follow everything; read each story once.
@@ -54,7 +75,7 @@ def openapi() -> dict[str, Any]:
     include_routes(app)
     document = get_openapi(title=TITLE, version=__version__, description=INTRODUCTION, routes=app.routes)
     # Only now: FastAPI would drop every null from them.
-    for name, example in {**EXAMPLES, **webhook_shapes.EXAMPLES, **letters.EXAMPLES, **health.EXAMPLES}.items():
+    for name, example in _examples().items():
         document["components"]["schemas"][name]["example"] = example
     document["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
@@ -69,6 +90,13 @@ def openapi() -> dict[str, Any]:
             for answer in operation["responses"].values():
                 _as_problem(answer)
     return document
+
+
+def _examples() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for declared in (EXAMPLES, *(part.EXAMPLES for part in (webhook_shapes, letters, health, history, crawl_metrics))):
+        found.update(declared)
+    return found
 
 
 def _as_problem(answer: dict[str, Any]) -> None:

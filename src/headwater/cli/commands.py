@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from headwater import __version__, urls, wire
+from headwater import __version__, wire
 from headwater.accounts import tokens
-from headwater.cli import crawling, dedup, doctor, events, kafka, trying, webhooks
+from headwater.cli import crawling, dedup, doctor, events, kafka, naming, pool, trying, webhooks
 from headwater.cli.output import EXIT_FAILED, ago, fail, json_line, progress, say, table
 from headwater.cli.session import opened
 from headwater.crawl import follow as following
 from headwater.crawl import opml
-from headwater.errors import BadInput, NotFound
+from headwater.errors import BadInput
 from headwater.model import Reader
 from headwater.settings import Settings, load, names_of
 from headwater.store import leases, migrate, search, sources, stream
@@ -36,6 +36,9 @@ app.command("replay")(events.replay_log)
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(dedup.app, name="dedup")
 app.add_typer(kafka.app, name="kafka")
+app.add_typer(pool.app, name="pool")
+app.add_typer(pool.tiers, name="tiers")
+app.command("post")(pool.show_post)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 
@@ -100,7 +103,9 @@ def add(
 
 
 def _say_added(parts: Parts, owner: Reader, address: str, added: sources.Added, as_json: bool) -> bool:
-    source_id = _source_id(parts, owner, address)  # another one if the feed behind this address was followed already
+    source_id = naming.source_id(
+        parts, owner, address
+    )  # another one if the feed behind this address was followed already
     source = parts.db.read_now(sources.watched_one, owner, source_id, parts.now())
     assert source is not None
     posts = parts.db.read_now(sources.count_posts, source_id)
@@ -123,7 +128,7 @@ def remove(
 ) -> None:
     """Stop following a source. Its posts stay in the store."""
     with opened() as (parts, owner):
-        source_id = _source_id(parts, owner, source)
+        source_id = naming.source_id(parts, owner, source)
         parts.db.write_now(following.unfollow, owner, source_id, parts.now())
     json_line({"removed": source_id}) if as_json else say(f"No longer following {source}.")
 
@@ -162,12 +167,15 @@ def _next(source: sources.WatchedSource, now: Any) -> str:
 def crawl(
     which: Annotated[list[str] | None, typer.Argument(help="Addresses or ids; none: all that are due.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that you follow, due or not.")] = False,
+    tier: Annotated[str | None, typer.Option(help="All that you follow of a tier: high, medium or low.")] = None,
     as_json: Json = False,
 ) -> None:
     """Visit sources now and say what each visit brought."""
     with opened() as (parts, owner):
         if which:
-            ids = [_source_id(parts, owner, name) for name in which]
+            ids = [naming.source_id(parts, owner, name) for name in which]
+        elif tier:
+            ids = parts.db.read_now(pool.of_tier, owner, tier)
         elif everything:
             ids = parts.db.read_now(sources.followed_ids, owner)
         else:
@@ -201,7 +209,7 @@ def show_stream(
     from headwater.api.shapes import story_json
 
     with opened() as (parts, owner):
-        source_id = _source_id(parts, owner, source) if source else None
+        source_id = naming.source_id(parts, owner, source) if source else None
         wanted = stream.Filter(source_id=source_id, unread=unread)
         found = parts.db.read_now(stream.page, owner, wanted, limit=limit)
         now = parts.now()
@@ -377,15 +385,6 @@ def db_downgrade(
 def _say_revision(parts: Parts, as_json: bool) -> None:
     revision = migrate.current(parts.db)
     json_line({"revision": revision}) if as_json else say(f"The schema is at {revision or 'base (empty)'}.")
-
-
-def _source_id(parts: Parts, owner: Reader, name: str) -> int:
-    address = name if name.isdigit() else urls.canonical(following.with_scheme(name))
-    wanted, _ = urls.without_credential(address)
-    source_id = parts.db.read_now(sources.find, owner, wanted)
-    if source_id is None:
-        raise NotFound(f"You do not follow {name}. `headwater sources` lists what you follow.")
-    return source_id
 
 
 def _read(file: Path) -> bytes:

@@ -69,6 +69,12 @@ class Parting(Payload, frozen=True):
     post_ids: Annotated[list[int], Meta(description="the posts that left it")]
 
 
+class AlertFacts(Payload, frozen=True):
+    alert: Annotated[str, Meta(description="what is watched: api_calls or stale_sources")]
+    detail: Annotated[str, Meta(description="what is wrong, for people; once cleared, what was")]
+    raised_at: Annotated[datetime, Meta(description="since when, ISO 8601")]
+
+
 P = TypeVar("P", bound=Payload)
 
 
@@ -144,6 +150,14 @@ STORY_PARTED = Kind(
     "story.parted", Parting, key="story_id", meaning="A person took posts out of a story; they stay out."
 )
 
+ALERT_RAISED = Kind(
+    "alert.raised",
+    AlertFacts,
+    key="user_id",
+    meaning="Something is wrong with crawling; whoever runs Headwater is told.",
+)
+ALERT_CLEARED = Kind("alert.cleared", AlertFacts, key="user_id", meaning="What was wrong with crawling is over.")
+
 KINDS: tuple[Kind[Any], ...] = (
     POST_STORED,
     POST_CHANGED,
@@ -156,6 +170,8 @@ KINDS: tuple[Kind[Any], ...] = (
     UNSUBSCRIBED,
     STORY_JOINED,
     STORY_PARTED,
+    ALERT_RAISED,
+    ALERT_CLEARED,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 DOMAINS = tuple(dict.fromkeys(kind.domain for kind in KINDS))

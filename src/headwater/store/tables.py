@@ -77,10 +77,19 @@ sources = Table(
     Column("last_error_code", Text),
     Column("last_error", Text),
     Column("truncated", Boolean, nullable=False, server_default=false()),  # its page is longer than what was read
+    # How much it publishes, and how often it is visited for that: see store/pool.py.
+    Column("avg_valid_posts", Float),  # rolling: posts of the last 24 h, as seen at each visit
+    Column("quality_score", Float),  # rolling: the share of visits that worked out and were not empty
+    Column("tier", String(10)),  # None: it was given none; its interval is its own
+    Column("pinned_tier", String(10)),  # a person's choice, whatever the average says
+    Column("categories", Json, nullable=False, server_default="[]"),
+    Column("pooled_at", Moment),  # None: it is not in the pool
     sqlite_autoincrement=True,
 )
 Index("ix_sources_due", sources.c.next_check_at, sqlite_where=sources.c.active, postgresql_where=sources.c.active)
 Index("ix_sources_host", sources.c.host)
+_pooled = text("pooled_at IS NOT NULL")
+Index("ix_sources_pooled", sources.c.last_crawled_at, sqlite_where=_pooled, postgresql_where=_pooled)
 Index("ix_sources_asleep", sources.c.id, sqlite_where=text("NOT active"), postgresql_where=text("NOT active"))
 
 source_aliases = Table(
@@ -234,6 +243,35 @@ crawls = Table(
     sqlite_autoincrement=True,
 )
 Index("ix_crawls_source", crawls.c.source_id, crawls.c.id)
+Index("ix_crawls_started_at", crawls.c.started_at)
+
+# What the visits of an hour brought; kept for good. What cannot be known afterwards is NULL where nobody looked then.
+crawl_metrics = Table(
+    "crawl_metrics",
+    metadata,
+    Column("hour", Moment, primary_key=True, autoincrement=False),
+    Column("visits_ok", Integer, nullable=False),
+    Column("visits_unchanged", Integer, nullable=False),
+    Column("visits_empty", Integer, nullable=False),
+    Column("visits_failed", Integer, nullable=False),
+    Column("seconds", Float, nullable=False),  # of all visits together
+    Column("posts_new", Integer, nullable=False),
+    Column("posts_updated", Integer, nullable=False),
+    Column("posts_duplicate", Integer, nullable=False),
+    Column("valid_posts_24h", Integer),
+    Column("sources_total", Integer),
+    Column("tiers", Json),  # how many sources are in each
+)
+
+# What is or was wrong: raised while cleared_at is NULL.
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("detail", Text, nullable=False),
+    Column("raised_at", Moment, nullable=False),
+    Column("cleared_at", Moment),
+)
 
 event_outbox = Table(
     "event_outbox",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection
@@ -13,13 +13,15 @@ from headwater.store import leases, moves, posts
 from headwater.store.driver import listed, portable
 from headwater.store.types import moment, moment_or_none
 
+ROLLING = 8.0  # visits that an average is about
+LATELY = timedelta(hours=24)
 _select_leased = portable(
     """SELECT id, address, lease_owner, lease_until, status, success_hit + empty_hit, last_seen_created_at
     FROM sources WHERE id IN ??""",
     postgresql=" ORDER BY id FOR UPDATE",
 )
 _settle = portable(
-    """UPDATE sources SET
+    f"""UPDATE sources SET
         etag = ?, last_modified = ?, body_hash = ?, validated_at = ?, last_crawled_at = ?,
         last_seen_post_id = ?, last_seen_created_at = ?, next_check_at = ?, waits_for = ?,
         lease_owner = NULL, lease_until = NULL,
@@ -27,8 +29,13 @@ _settle = portable(
         success_hit = success_hit + ?, empty_hit = empty_hit + ?, failure_hit = failure_hit + ?,
         consecutive_failures = CASE WHEN ? THEN 0 ELSE consecutive_failures + ? END,
         failing_since = CASE WHEN ? THEN NULL ELSE COALESCE(failing_since, ?) END,
-        last_error_code = ?, last_error = ?
+        last_error_code = ?, last_error = ?,
+        avg_valid_posts = COALESCE(avg_valid_posts + (? - avg_valid_posts) / {ROLLING}, ?, avg_valid_posts),
+        quality_score = COALESCE(quality_score + (? - quality_score) / {ROLLING}, ?, quality_score)
     WHERE id = ?"""
+)
+_published = portable(
+    "SELECT source_id, count(*) FROM posts WHERE source_id IN ?? AND created_at >= ? GROUP BY source_id"
 )
 _put_back = portable(
     "UPDATE sources SET next_check_at = ?, waits_for = ?, lease_owner = NULL, lease_until = NULL WHERE id = ?"
@@ -96,14 +103,22 @@ def _write_posts(
 
 
 def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> None:
-    _settle.many(conn, [_settle_row(one) for one in saved if one.visit.outcome != "deferred"])
+    settled = [one for one in saved if one.visit.outcome != "deferred"]
+    valid = _valid_posts(conn, [one.visit.source_id for one in settled if one.visit.outcome in GOOD], now)
+    _settle.many(conn, [_settle_row(one, valid.get(one.visit.source_id)) for one in settled])
     deferred = [one.visit for one in saved if one.visit.outcome == "deferred"]
     _put_back.many(conn, [(visit.next_check_at, visit.waits_for, visit.source_id) for visit in deferred])
     _learn.many(conn, [_learn_row(one.visit.source_id, one.visit.facts) for one in saved if one.visit.facts])
     for one in saved:
         if one.visit.hold_host_until:
             leases.hold_host(conn, one.visit.host, now, one.visit.hold_host_until)
-    _insert_crawl.many(conn, [_crawl_row(one) for one in saved if one.visit.outcome != "deferred"])
+    _insert_crawl.many(conn, [_crawl_row(one) for one in settled])
+
+
+def _valid_posts(conn: Connection, source_ids: list[int], now: datetime) -> dict[int, float]:
+    """How many posts of the last day each source has: a measure that does not depend on how often it is visited."""
+    counts = dict(_published.all(conn, listed(conn, source_ids), now - LATELY)) if source_ids else {}
+    return {source_id: float(counts.get(source_id, 0)) for source_id in source_ids}
 
 
 def _saved(visit: Visit, row: tuple[Any, ...], stored: list[StoredPost]) -> SavedVisit:
@@ -127,10 +142,11 @@ def _refused(visit: Visit, row: tuple[Any, ...] | None) -> SavedVisit:
     return SavedVisit(visit, row[1] if row else "", False, row[4] if row else "gone", [], False)
 
 
-def _settle_row(one: SavedVisit) -> tuple[Any, ...]:
+def _settle_row(one: SavedVisit, valid_posts: float | None) -> tuple[Any, ...]:
     visit, state = one.visit, one.visit.state
     good = visit.outcome in GOOD
     blamed = int(not good and visit.blames_source)
+    quality = float(good and visit.status == "ok") if good or blamed else None
     return (
         state.etag,
         state.last_modified,
@@ -152,6 +168,10 @@ def _settle_row(one: SavedVisit) -> tuple[Any, ...]:
         visit.started_at,
         visit.error_code,
         visit.error,
+        valid_posts,
+        valid_posts,
+        quality,
+        quality,
         visit.source_id,
     )
 

@@ -16,7 +16,7 @@ from headwater.api.inputs import MAX_MARKED, AnyId, Id, PostState
 from headwater.api.posts import Wanted, mark
 from headwater.errors import NotFound
 from headwater.model import Reader
-from headwater.store import sources, stream
+from headwater.store import history, sources, stream
 from headwater.store.sources import WatchedSource
 from headwater.store.stream import Filter, Position, Story, StreamPost
 from headwater.web import starter
@@ -81,7 +81,9 @@ def link(wanted: Filter, **changes: Any) -> str:
 
 @router.get("/posts/{post_id}")
 async def post_page(request: Request, parts: WithParts, reader: Asking, post_id: Id) -> Response:
-    return show(request, "post.html", post=await _post(parts, reader, post_id), section="stream")
+    post = await _post(parts, reader, post_id)
+    past = (await parts.db.read(history.versions, reader, post_id))[1:] if post.version > 1 else []
+    return show(request, "post.html", post=post, past=past, section="stream")
 
 
 @router.get("/posts/{post_id}/content")

@@ -1,0 +1,19 @@
+"""How a person names a source on the command line: by its address, a former one, or its id."""
+
+from __future__ import annotations
+
+from headwater import urls
+from headwater.crawl import follow as following
+from headwater.errors import NotFound
+from headwater.model import Reader
+from headwater.store import sources
+from headwater.wire import Parts
+
+
+def source_id(parts: Parts, owner: Reader, name: str) -> int:
+    address = name if name.isdigit() else urls.canonical(following.with_scheme(name))
+    wanted, _ = urls.without_credential(address)
+    found = parts.db.read_now(sources.find, owner, wanted)
+    if found is None:
+        raise NotFound(f"You do not follow {name}. `headwater sources` lists what you follow.")
+    return found

@@ -1,0 +1,192 @@
+"""`headwater pool`, `headwater tiers` and `headwater post`: what is watched how often, and what a post said when."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sqlalchemy import Connection
+
+from headwater.api.history import chosen, version_json
+from headwater.cli import naming
+from headwater.cli.output import EXIT_FAILED, json_line, say, table
+from headwater.cli.session import opened
+from headwater.crawl import pool as pooling
+from headwater.crawl.tiers import BY_NAME, Assignment
+from headwater.errors import BadInput
+from headwater.model import Reader
+from headwater.store import history, pool
+from headwater.store.history import PostVersion
+from headwater.text import plain
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
+
+app = typer.Typer(help="The pool: sources that are watched for everybody, by category and tier.", no_args_is_help=True)
+tiers = typer.Typer(help="How often each source is visited, by how much it publishes.")
+
+
+@app.command("import")
+def import_pool(
+    file: Annotated[Path | None, typer.Argument(help="A list in CSV; none: the one that comes with Headwater.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Put the sources of a list into the pool and follow them. Doing it twice changes nothing."""
+    try:
+        candidates = pooling.read(file.read_bytes() if file else pooling.starter())
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+    with opened() as (parts, owner):
+        done = parts.db.write_now(pooling.bring_in, owner, candidates, parts.now())
+    if as_json:
+        json_line(done._asdict())
+    else:
+        say(f"{done.added} added, {done.already} already in the pool, {len(done.refused)} refused.")
+        for address, reason in done.refused.items():
+            say(f"  {address}: {reason}")
+    if done.refused:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("list")
+def list_pool(
+    tier: Annotated[str | None, typer.Option(help="Only this tier: high, medium or low.")] = None,
+    category: Annotated[str | None, typer.Option(help="Only this category.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What is in the pool."""
+    with opened() as (parts, _):
+        found = parts.db.read_now(pool.pooled)
+    wanted = named(tier) if tier else None
+    found = [one for one in found if wanted in (None, one.tier) and (category is None or category in one.categories)]
+    if as_json:
+        for one in found:
+            json_line(one._asdict())
+        return
+    columns = ("id", "source", "tier", "categories", "posts a day", "quality", "visited")
+    rows = [
+        (one.source_id, one.address, one.tier, " ".join(one.categories), _number(one.average), _share(one.quality),
+         "yes" if one.active else "no")
+        for one in found
+    ]  # fmt: skip
+    table("", columns, rows)
+    if not found:
+        say("Nothing. `headwater pool import` fills the pool.")
+
+
+@tiers.callback(invoke_without_command=True)
+def _show_by_default(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        show_tiers()
+
+
+@tiers.command("show")
+def show_tiers(as_json: Json = False) -> None:
+    """The tier that each source should have, and what `headwater tiers apply` would change.
+
+    `headwater tiers` alone shows the same.
+    """
+    with opened() as (parts, _):
+        found = parts.db.read_now(pooling.assignments)
+    _say_assignments(found, as_json)
+    if not as_json:
+        changes = sum(one.changes for one in found)
+        say(f"{len(found)} sources, {changes} would change." if found else "No source is visited yet.")
+
+
+@tiers.command("apply")
+def apply_tiers(as_json: Json = False) -> None:
+    """Give every source its tier, and say what changed. The new interval counts from its next visit on."""
+    with opened() as (parts, _):
+        changed = parts.db.write_now(pooling.apply_tiers)
+    _say_assignments(changed, as_json)
+    if not as_json:
+        say(f"{len(changed)} changed.")
+
+
+@tiers.command("pin")
+def pin_tier(
+    source: Annotated[str, typer.Argument(help="Address or id of a source that you follow.")],
+    tier: Annotated[str, typer.Argument(help="high, medium or low; none: let the average decide again.")],
+    as_json: Json = False,
+) -> None:
+    """Keep a source in a tier, whatever it publishes."""
+    wanted = None if tier == "none" else named(tier)
+    with opened() as (parts, owner):
+        source_id = naming.source_id(parts, owner, source)
+        parts.db.write_now(pooling.pin_tier, source_id, wanted)
+    if as_json:
+        json_line({"source_id": source_id, "pinned_tier": wanted})
+    else:
+        say(f"{source} stays in the tier {wanted}." if wanted else f"The tier of {source} follows its average again.")
+
+
+def of_tier(conn: Connection, owner: Reader, tier: str) -> list[int]:
+    """The sources that `headwater crawl --tier` means."""
+    return pool.followed_in(conn, owner, named(tier))
+
+
+def named(tier: str) -> str:
+    if tier not in BY_NAME:
+        raise BadInput(f"{tier} is no tier. There are {', '.join(BY_NAME)}.")
+    return tier
+
+
+def show_post(
+    post_id: Annotated[int, typer.Argument(help="Id of a post.", min=1)],
+    at: Annotated[
+        str | None, typer.Option(help="What it said then: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What a post says and said before: each text with the time in which it held, the newest first."""
+    with opened() as (parts, owner):
+        found = chosen(post_id, parts.db.read_now(history.versions, owner, post_id), at)
+    for one in found:
+        json_line({"post_id": post_id, **version_json(one)}) if as_json else _say_version(one)
+
+
+def _say_version(one: PostVersion) -> None:
+    until = f"until {one.valid_to.astimezone(UTC):%Y-%m-%d %H:%M}" if one.valid_to else "till now"
+    say(f"Version {one.version}, from {one.valid_from.astimezone(UTC):%Y-%m-%d %H:%M} {until} (UTC)")
+    say(f"  {one.title or 'Without a title'}")
+    for words in (one.url, one.author, plain(one.content)):
+        if words:
+            say(f"  {words}")
+    say("")
+
+
+def _say_assignments(found: list[Assignment], as_json: bool) -> None:
+    if as_json:
+        for one in found:
+            json_line(_assignment_json(one))
+        return
+    rows = [
+        (one.standing.source_id, one.standing.address, _number(one.standing.average), one.standing.tier,
+         f"{one.tier.name}{' (pinned)' if one.standing.pinned else ''}" if one.tier else None,
+         f"every {one.tier.interval_seconds // 3600} h" if one.tier and one.changes else None)
+        for one in found
+    ]  # fmt: skip
+    table("", ("id", "source", "posts a day", "tier", "should be", "change"), rows)
+
+
+def _assignment_json(one: Assignment) -> dict[str, object]:
+    return {
+        "source_id": one.standing.source_id,
+        "address": one.standing.address,
+        "avg_valid_posts": one.standing.average,
+        "tier": one.standing.tier,
+        "pinned_tier": one.standing.pinned,
+        "computed_tier": one.tier.name if one.tier else None,
+        "interval_seconds": one.tier.interval_seconds if one.tier else one.standing.interval_seconds,
+        "changes": one.changes,
+    }
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

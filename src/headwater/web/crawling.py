@@ -1,0 +1,60 @@
+"""The page that shows how crawling goes: posts, visits and latency by the hour, outcomes, and tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from headwater.api.auth import Asking, WithParts
+from headwater.crawl.tiers import TIERS
+from headwater.store import alerts, crawl_metrics
+from headwater.store.crawl_metrics import HOUR, OUTCOMES, HourMetrics, hour_of
+from headwater.web.health import CHART_HEIGHT, CHART_WIDTH, Bar, amount, bars
+from headwater.web.view import show
+
+HOURS = 48
+
+router = APIRouter()
+
+
+@router.get("/crawling")
+async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> Response:
+    now = parts.now()
+    found = await parts.db.read(crawl_metrics.recent, now, HOURS)
+    raised = [one for one in await parts.db.read(alerts.every) if one.cleared_at is None]
+    visits = sum(one.visits for one in found)
+    seconds = sum(one.seconds for one in found)
+    return show(
+        request,
+        "crawling.html",
+        section="crawling",
+        hours=HOURS,
+        alerts=raised,
+        chart=(CHART_WIDTH, CHART_HEIGHT),
+        amount=amount,
+        counted=found[-1] if found else None,
+        posts=by_hour(found, now, lambda one: one.posts_new),
+        posts_total=sum(one.posts_new for one in found),
+        visits=by_hour(found, now, lambda one: one.visits),
+        visits_total=visits,
+        latency=by_hour(found, now, lambda one: round(one.average_seconds or 0.0, 3)),
+        latency_average=seconds / visits if visits else None,
+        outcomes=[(outcome, sum(getattr(one, f"visits_{outcome}") for one in found)) for outcome in OUTCOMES],
+        tiers=tier_counts(found[-1].tiers if found else None),
+    )
+
+
+def by_hour(found: Sequence[HourMetrics], now: datetime, value: Callable[[HourMetrics], float]) -> list[Bar]:
+    """A bar for each of the last hours, the newest last. An hour that was not counted has none."""
+    known = {one.hour: value(one) for one in found}
+    hours = [hour_of(now) - HOUR * back for back in range(HOURS - 1, -1, -1)]
+    return bars([(f"{hour:%d %b %H:%M} UTC", known.get(hour, 0)) for hour in hours])
+
+
+def tier_counts(counts: dict[str, int] | None) -> list[tuple[str, int]]:
+    """How many sources are in each tier, the most visited first; those without one last."""
+    names = [*(tier.name for tier in TIERS), "none"]
+    return [(name, (counts or {}).get(name, 0)) for name in names]

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from api.running import Running, running
+
+
+@pytest.fixture
+def on_both(store_url: str) -> Iterator[Running]:
+    """A running Headwater on each database in turn."""
+    with running(store_url) as made:
+        yield made
