@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from api.running import Running, running
-from headwater.dedup import warm
 from web.conftest import browser, opened
 
 __all__ = ["browser", "opened"]
@@ -14,8 +15,7 @@ __all__ = ["browser", "opened"]
 @pytest.fixture(scope="session", autouse=True)
 def compiled() -> None:
     """Compiling takes longer than any test waits; it is done once."""
-    if not warm.is_compiled():
-        warm.main()
+    subprocess.run([sys.executable, "-m", "headwater.dedup.warm"], check=True)
 
 
 @pytest.fixture
