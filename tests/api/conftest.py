@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -9,9 +8,9 @@ from api.running import Client, Running, running
 
 
 @pytest.fixture
-def headwater(tmp_path: Path) -> Iterator[Running]:
+def headwater(sqlite_url: str) -> Iterator[Running]:
     """A running Headwater on SQLite."""
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}") as made:
+    with running(sqlite_url) as made:
         yield made
 
 

@@ -25,6 +25,6 @@ def on_both(store_url: str) -> Iterator[Running]:
 
 
 @pytest.fixture
-def headwater(tmp_path: object) -> Iterator[Running]:
-    with running(f"sqlite:///{tmp_path}/headwater.db") as made:
+def headwater(sqlite_url: str) -> Iterator[Running]:
+    with running(sqlite_url) as made:
         yield made

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from shutil import which
 from typing import Any
 
@@ -16,8 +15,8 @@ QUIET = (
 
 
 @pytest.fixture
-def headwater(tmp_path: Path) -> Iterator[Running]:
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}") as made:
+def headwater(sqlite_url: str) -> Iterator[Running]:
+    with running(sqlite_url) as made:
         yield made
 
 
