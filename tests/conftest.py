@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from api.running import Running, running
 from headwater.model import Reader
 from headwater.store import accounts, migrate
 from headwater.store.db import Database
@@ -88,6 +89,20 @@ def db(store_url: str) -> Iterator[Database]:
     database = Database(store_url)
     yield database
     database.close()
+
+
+@pytest.fixture
+def headwater(sqlite_url: str) -> Iterator[Running]:
+    """A running Headwater on SQLite."""
+    with running(sqlite_url) as made:
+        yield made
+
+
+@pytest.fixture
+def on_both(store_url: str) -> Iterator[Running]:
+    """A running Headwater on each database in turn."""
+    with running(store_url) as made:
+        yield made
 
 
 @pytest.fixture
