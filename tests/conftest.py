@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from api.running import Running, running
 from headwater.model import Reader
 from headwater.store import accounts, migrate
 from headwater.store.db import Database
@@ -32,9 +34,49 @@ def redis_url() -> str:
     return empty_redis_database(service_url("redis"), int(worker.removeprefix("gw")))
 
 
+@pytest.fixture(scope="session")
+def sqlite_schema(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the newest schema, to be copied: making it takes longer than many a test."""
+    file = tmp_path_factory.mktemp("schema") / "headwater.db"
+    _make_schema(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture
+def sqlite_url(sqlite_schema: Path, tmp_path: Path) -> str:
+    """A SQLite store with the newest schema."""
+    shutil.copy(sqlite_schema, tmp_path / "headwater.db")
+    return f"sqlite:///{tmp_path / 'headwater.db'}"
+
+
+@pytest.fixture(scope="session")
+def postgres_schema() -> Iterator[str]:
+    """The name of a database with the newest schema, to be copied."""
+    with fresh_postgres_database(service_url("postgres")) as url:
+        _make_schema(url)
+        yield url.rpartition("/")[2]
+
+
+def _make_schema(url: str) -> None:
+    database = Database(url)
+    migrate.upgrade(database)
+    database.close()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database on each engine in turn: whatever the store promises, it promises on both."""
+def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A store with the newest schema on each engine in turn: whatever the store promises, it promises on both."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite_url")
+        return
+    template: str = request.getfixturevalue("postgres_schema")
+    with fresh_postgres_database(service_url("postgres"), template) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database with nothing in it, on each engine in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'headwater.db'}"
     url: str = request.getfixturevalue("postgres_url")
@@ -45,9 +87,22 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def db(store_url: str) -> Iterator[Database]:
     """A store with the newest schema, on each database in turn."""
     database = Database(store_url)
-    migrate.upgrade(database)
     yield database
     database.close()
+
+
+@pytest.fixture
+def headwater(sqlite_url: str) -> Iterator[Running]:
+    """A running Headwater on SQLite."""
+    with running(sqlite_url) as made:
+        yield made
+
+
+@pytest.fixture
+def on_both(store_url: str) -> Iterator[Running]:
+    """A running Headwater on each database in turn."""
+    with running(store_url) as made:
+        yield made
 
 
 @pytest.fixture

@@ -41,10 +41,16 @@ def test_a_story_has_the_shape_that_every_way_out_shares(on_both: Running) -> No
     [post_id] = on_both.publish(on_both.source(), a_post("a", "Rivers"))
     member = {
         "post_id": post_id,
+        "source_id": 1,
         "source": "The News",
         "url": "https://news.example/a",
         "title": "Rivers",
         "published_at": "2026-11-02T12:00:00Z",
+        "read": False,
+        "rule": "first",
+        "score": 1.0,
+        "why": "",
+        "repeat_of": None,
     }
     story = {
         "story_id": str(post_id),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import Connection, text
@@ -13,19 +12,11 @@ from headwater.events import kafka_check
 from headwater.events.kafka import read_record
 from headwater.events.kafka_check import check
 from headwater.events.kafka_setup import Cluster, ask_connect, set_up
-from headwater.store import migrate, outbox
+from headwater.store import outbox
 from headwater.store.db import Database
 from headwater.store.outbox import LoggedEvent
 from support.kafka import RETENTION, deployed, drop_slot, kafka_address, own_cluster, read_records, wait_until
 from support.log import append, number_of
-
-
-@pytest.fixture
-def database(postgres_url: str) -> Iterator[Database]:
-    database = Database(postgres_url)
-    migrate.upgrade(database)
-    yield database
-    database.close()
 
 
 @pytest.fixture

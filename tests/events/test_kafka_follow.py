@@ -13,20 +13,12 @@ from headwater.errors import StoreUnavailable
 from headwater.events import kafka
 from headwater.events.delivery import Consumer
 from headwater.events.kafka_setup import Cluster
-from headwater.store import letters, migrate
+from headwater.store import letters
 from headwater.store.db import Database
 from headwater.store.outbox import LoggedEvent, Position, uuid7
 from support.kafka import kafka_address, own_cluster, publish, publish_rubbish, topics_made
 from support.log import Recorder, an_event
 from support.posts import NOON
-
-
-@pytest.fixture
-def database(postgres_url: str) -> Iterator[Database]:
-    database = Database(postgres_url)
-    migrate.upgrade(database)
-    yield database
-    database.close()
 
 
 @pytest.fixture

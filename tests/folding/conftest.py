@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
 
 import pytest
 
-from api.running import Running, running
-from headwater.dedup import warm
 from web.conftest import browser, opened
 
 __all__ = ["browser", "opened"]
@@ -14,17 +13,4 @@ __all__ = ["browser", "opened"]
 @pytest.fixture(scope="session", autouse=True)
 def compiled() -> None:
     """Compiling takes longer than any test waits; it is done once."""
-    if not warm.is_compiled():
-        warm.main()
-
-
-@pytest.fixture
-def on_both(store_url: str) -> Iterator[Running]:
-    with running(store_url) as made:
-        yield made
-
-
-@pytest.fixture
-def headwater(tmp_path: object) -> Iterator[Running]:
-    with running(f"sqlite:///{tmp_path}/headwater.db") as made:
-        yield made
+    subprocess.run([sys.executable, "-m", "headwater.dedup.warm"], check=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from api.running import Running
 from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, fold, publish
-from headwater.cli.commands import app
 
 
 def test_posts_are_folded_by_hand_and_those_decided_are_skipped(on_both: Running) -> None:  # C6, C9
@@ -126,13 +127,14 @@ def test_a_stranger_learns_nothing_of_a_story(headwater: Running) -> None:  # H6
         assert headwater.stranger(method, path).status == 401
 
 
-def test_the_terminal_runs_shows_explains_and_undoes(headwater: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal_runs_shows_explains_and_undoes(headwater: Running) -> None:
     a, b, c, d = publish(headwater, FLOOD, FLOOD_AGAIN, ELECTION, FLOOD_TOLD)
-    monkeypatch.setenv("HEADWATER_DATABASE_URL", headwater.parts.settings.store_url())
+    environ = {**os.environ, "HEADWATER_DATABASE_URL": headwater.parts.settings.store_url()}
 
     def run(*words: object) -> Any:
-        result = CliRunner().invoke(app, ["dedup", *map(str, words), "--json"])
-        assert result.exit_code == 0, result.output
+        command = [sys.executable, "-m", "headwater", "dedup", *map(str, words), "--json"]
+        result = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 
     assert len(run("run", "--dry-run")["joined"]) == 2

@@ -41,8 +41,8 @@ migrate.upgrade(db)
 
 
 @pytest.fixture
-def empty(store_url: str) -> Iterator[Database]:
-    db = Database(store_url)
+def empty(empty_url: str) -> Iterator[Database]:
+    db = Database(empty_url)
     yield db
     db.close()
 
@@ -79,8 +79,8 @@ def test_the_schema_goes_back_to_nothing_and_forward_again(empty: Database) -> N
 
 
 @pytest.mark.parametrize("statement", [2, 9, 25])
-def test_a_migration_killed_at_any_statement_can_be_run_again(empty: Database, store_url: str, statement: int) -> None:
-    command = [sys.executable, "-c", KILLED_AT_STATEMENT, store_url, str(statement)]
+def test_a_migration_killed_at_any_statement_can_be_run_again(empty: Database, empty_url: str, statement: int) -> None:
+    command = [sys.executable, "-c", KILLED_AT_STATEMENT, empty_url, str(statement)]
     assert subprocess.run(command, timeout=60).returncode == -signal.SIGKILL
     assert tables(empty) == set()
     migrate.upgrade(empty)

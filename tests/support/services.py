@@ -24,11 +24,11 @@ def service_url(name: str) -> str:
 
 
 @contextmanager
-def fresh_postgres_database(server_url: str) -> Iterator[str]:
-    """An empty database that exists as long as the block; whoever is still connected at the end is disconnected."""
+def fresh_postgres_database(server_url: str, template: str = "template1") -> Iterator[str]:
+    """A database that exists as long as the block; whoever is still connected at the end is disconnected."""
     name = sql.Identifier(f"test_{uuid.uuid4().hex}")
     with psycopg.connect(server_url, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(name))
+        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, sql.Identifier(template)))
     try:
         yield with_database(server_url, name.as_string(None).strip('"'))
     finally:

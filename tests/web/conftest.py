@@ -1,30 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from shutil import which
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
 
-from api.running import Running, running
+from api.running import Running
 
 QUIET = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 )
-
-
-@pytest.fixture
-def headwater(tmp_path: Path) -> Iterator[Running]:
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}") as made:
-        yield made
-
-
-@pytest.fixture
-def on_both(store_url: str) -> Iterator[Running]:
-    with running(store_url) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

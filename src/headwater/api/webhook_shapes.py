@@ -147,7 +147,12 @@ _DELIVERY: dict[str, Any] = {
 }
 EXAMPLES: dict[str, dict[str, Any]] = {
     "WebhookJson": _WEBHOOK,
-    "CreatedWebhookJson": {**_WEBHOOK, "status": "new", "last_delivered_at": None, "secret": "whsec_…"},
+    "CreatedWebhookJson": {
+        **_WEBHOOK,
+        "status": "new",
+        "last_delivered_at": None,
+        "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    },
     "WebhooksJson": {"items": [_WEBHOOK]},
     "DeliveryJson": _DELIVERY,
 }
