@@ -2,8 +2,9 @@
 
     python bench/dedup.py [--sizes 100000,1000000] [--peers datasketch,rensa,scikit-learn] [--sets FOLDER]
 
-First our own labelled posts and the sets in ../shared/data/dedup, then speed and memory on made-up posts, each
-measurement in a process of its own; seconds are CPU seconds. Peers are installed into environments of their own and
+First our own labelled posts and the sets in ../shared/data/dedup, then speed and memory on made-up posts, for repeats
+and for stories, each measurement in a process of its own, to which the posts come by a pipe; seconds are CPU seconds.
+Peers are installed into environments of their own and
 get the threshold that does best on each set.
 """
 
@@ -15,11 +16,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headwater.dedup.evaluate import agreement, evaluate, peak_memory_mb, read_labelled
-from headwater.dedup.index import Posting, repeat_index
+from headwater.dedup.evaluate import agreement, engine_for, evaluate, peak_memory_mb, read_labelled
+from headwater.dedup.index import Posting
 from peers import CannotBeHad, python_with, version_of
 from peers.dedup_posts import posts
 
@@ -29,6 +32,7 @@ OWN = ROOT / "tests" / "dedup" / "data" / "repeats.jsonl"
 LEVELS = {"ndt_en": "repeats", "ndt_zh": "repeats", "extract": "repeats", "uci": "stories", "allsides": "stories"}
 THRESHOLDS = (0.5, 0.7, 0.85)
 ONE_BY_ONE = 5_000
+BATCH = 1_000
 MOST_FOR_SCIKIT_LEARN = 100_000
 
 
@@ -36,7 +40,7 @@ def main() -> None:
     options = _options()
     if options.alone:
         what, *of = options.alone
-        print(json.dumps(evaluate(Path(of[0]), of[1]) if what == "quality" else _speed(int(of[0]))))
+        print(json.dumps(evaluate(Path(of[0]), of[1]) if what == "quality" else _speed(of[0], int(of[1]))))
         return
     peers = {name: python for name in filter(None, options.peers.split(",")) if (python := _python(name))}
     print(f"{'set':10} {'by':22} precision  recall      f1   b3 f1 largest  posts/s     MB")
@@ -69,9 +73,10 @@ def compare(path: Path, peers: dict[str, Path]) -> None:
 
 def speed(size: int, peers: dict[str, Path]) -> None:
     """A line for us and for each peer on made-up posts."""
-    ours = _alone("speed", str(size))
-    print(f"{size:9,} {'headwater':22} {ours['posts_per_s']:8,.0f} {ours['peak_mb']:6,.0f}", flush=True)
-    print(f"{'':9} one post: median {ours['median_us']:.0f} us, p99 {ours['p99_us']:.0f} us", flush=True)
+    for level in ("repeats", "stories"):
+        ours = _alone("speed", level, str(size), lines=_lines(size + ONE_BY_ONE))
+        print(f"{size:9,} {f'headwater {level}':22} {ours['posts_per_s']:8,.0f} {ours['peak_mb']:6,.0f}", flush=True)
+        print(f"{'':9} one post: median {ours['median_us']:.0f} us, p99 {ours['p99_us']:.0f} us", flush=True)
     texts = [text for text, _ in posts(size)] if peers else []
     for peer, python in peers.items():
         if peer == "scikit-learn" and size > MOST_FOR_SCIKIT_LEARN:
@@ -80,21 +85,21 @@ def speed(size: int, peers: dict[str, Path]) -> None:
         print(f"{size:9,} {peer:22} {size / answer['seconds']:8,.0f} {answer['peak_mb']:6,.0f}", flush=True)
 
 
-def _speed(size: int) -> dict[str, float]:
-    """Posts a second of CPU, texts to decisions; then some more posts one by one, in wall microseconds."""
-    index = repeat_index()
-    index.add(Posting(-1, "The first post waits for machine code"))
-    made = posts(size + ONE_BY_ONE)
+def _speed(level: str, size: int) -> dict[str, float]:
+    """Posts a second of CPU, texts to decisions; then some more posts one by one, in microseconds of CPU."""
+    engine = engine_for(level)
+    engine.add_many([Posting(-1, "The first post waits for machine code")])
+    made = (Posting(at, text, "", when) for at, (text, when) in enumerate(map(json.loads, sys.stdin)))
     seconds = 0.0
-    for start in range(0, size, 1000):
-        batch = [Posting(start + at, text, "", when) for at, (text, when) in zip(range(1000), made, strict=False)]
+    for _ in range(0, size, BATCH):
+        batch = list(islice(made, BATCH))
         before = time.process_time()
-        index.add_many(batch)
+        engine.add_many(batch)
         seconds += time.process_time() - before
     waits = []
-    for at, (text, when) in enumerate(made):
+    for post in made:
         before = time.thread_time()
-        index.add(Posting(size + at, text, "", when))
+        engine.add_many([post])
         waits.append((time.thread_time() - before) * 1e6)
     waits.sort()
     return {
@@ -105,10 +110,22 @@ def _speed(size: int) -> dict[str, float]:
     }
 
 
-def _alone(*what: str) -> dict[str, Any]:
+def _lines(count: int) -> Iterator[str]:
+    return (f"{json.dumps(post)}\n" for post in posts(count))
+
+
+def _alone(*what: str, lines: Iterable[str] = ()) -> dict[str, Any]:
     """One measurement in a process of its own, so that its peak of memory is its own."""
     command = [sys.executable, __file__, "--alone", *what]
-    answer: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.writelines(lines)
+        process.stdin.close()
+        written = process.stdout.read()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    answer: dict[str, Any] = json.loads(written)
     return answer
 
 

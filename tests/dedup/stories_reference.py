@@ -3,12 +3,70 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field
+from unicodedata import normalize
 
 from headwater.dedup.index import Posting
-from headwater.dedup.stories_kernel import Rules
-from headwater.dedup.stories_terms import LEAD_WEIGHT, TITLE_WEIGHT, Vocabulary
+from headwater.dedup.normal import CJK, normal, spelled
+from headwater.dedup.stories_notes import Rules
+from headwater.dedup.stories_terms import (
+    COMMON,
+    LEAD_WEIGHT,
+    MOST_TERMS,
+    PAIR_EVIDENCE,
+    PHRASE_EVIDENCE,
+    PHRASE_LETTERS,
+    TITLE_WEIGHT,
+    WORD_EVIDENCE,
+)
+from headwater.dedup.stories_texts import LEAD
+
+LINK = re.compile(r"https?:\S+|www\.\S+")
+SIGN = re.compile(f"[{CJK}]")
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+
+
+def terms_of(title: str, text: str) -> dict[str, float]:
+    """The terms of a post, each with what it counts by where it stands. Without a title the text is one."""
+    lead = LINK.sub(" ", normalize("NFKC", text[:LEAD]).lower())
+    of_title, of_lead = terms_in(normal(title).core), terms_in(spelled(lead))
+    if not of_title:
+        return dict.fromkeys(of_lead[:MOST_TERMS], TITLE_WEIGHT)
+    of_both = dict.fromkeys(of_title, TITLE_WEIGHT)
+    of_both |= dict.fromkeys((term for term in of_lead if term not in of_both), LEAD_WEIGHT)
+    return dict(list(of_both.items())[:MOST_TERMS])
+
+
+def terms_in(core: str) -> list[str]:
+    """Stems as they come, neighbouring signs in pairs. A sign that stands alone is nothing."""
+    terms = []
+    before = ""
+    for word in core.split():
+        is_sign = bool(SIGN.fullmatch(word))
+        term = before + word if is_sign else stem(word)
+        if is_sign and not before:
+            term = ""
+        before = word if is_sign else ""
+        if term and term not in COMMON and (len(term) > 1 or term.isdigit()):
+            terms.append(term)
+    return list(dict.fromkeys(terms))
+
+
+def stem(word: str) -> str:
+    """The word without the ending of a plural or of a verb's third person, if it is an English one and not short."""
+    if word in COMMON or len(word) < 4 or not word.endswith("s") or not word.isascii():
+        return word
+    if word.endswith(("ss", "us", "is")):
+        return word
+    return f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4 else word[:-1]
+
+
+def evidence(term: str) -> float:
+    if len(term) == 2 and SIGN.match(term):
+        return PAIR_EVIDENCE
+    return PHRASE_EVIDENCE if len(term) >= PHRASE_LETTERS and UNSPACED.match(term) else WORD_EVIDENCE
 
 
 @dataclass
@@ -16,21 +74,20 @@ class Story:
     leader: int
     first: float
     posts: int = 0
-    weights: Counter[int] = field(default_factory=Counter)
+    weights: Counter[str] = field(default_factory=Counter)
 
 
 class ReferenceStories:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.vocabulary = Vocabulary()
-        self.seen: Counter[int] = Counter()
+        self.seen: Counter[str] = Counter()
         self.posts = 0
         self.stories: list[Story] = []
 
     def add(self, post: Posting) -> tuple[int, float]:
         """The post that leads the story, itself if it is new, and the score."""
-        terms, in_title = self.vocabulary.read(post.title, post.text)
-        weights = self.weighed(list(terms), in_title)
+        terms = terms_of(post.title, post.text)
+        weights = self.weighed(terms)
         score, story = max(
             ((self.score(weights, story, post.created_at), story) for story in self.stories),
             key=lambda found: found[0],
@@ -45,20 +102,18 @@ class ReferenceStories:
         self.posts += 1
         return story.leader, score
 
-    def weighed(self, terms: list[int], in_title: int) -> dict[int, float]:
-        stood = [TITLE_WEIGHT] * in_title + [LEAD_WEIGHT] * (len(terms) - in_title)
+    def weighed(self, terms: dict[str, float]) -> dict[str, float]:
         total = self.posts + self.rules.background
-        raw = {term: at * math.log(total / (self.seen[term] + 1)) for term, at in zip(terms, stood, strict=True)}
+        raw = {term: stood * math.log(total / (self.seen[term] + 1)) for term, stood in terms.items()}
         length = math.sqrt(sum(weight * weight for weight in raw.values()))
         return {term: weight / length for term, weight in raw.items()}
 
-    def score(self, weights: dict[int, float], story: Story, time: float) -> float:
+    def score(self, weights: dict[str, float], story: Story, time: float) -> float:
         rules = self.rules
         shared = [term for term in weights if story.weights[term] > 0]
-        evidence = sum(self.vocabulary.evidence(0)[term] for term in shared)
         if story.posts >= rules.most_posts or abs(time - story.first) > rules.window:
             return 0.0
-        if not shared or (story.posts < rules.small_story and evidence < rules.least_evidence):
+        if not shared or (story.posts < rules.small_story and sum(map(evidence, shared)) < rules.least_evidence):
             return 0.0
         share = min(max((len(weights) - rules.few_terms) / (rules.many_terms - rules.few_terms), 0.0), 1.0)
         likeness = sum(weights[term] * story.weights[term] for term in shared)

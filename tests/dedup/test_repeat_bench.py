@@ -22,4 +22,5 @@ def test_folding_is_measured_on_our_own_posts_where_there_are_no_others(tmp_path
     lines = answer.stdout.splitlines()
     assert lines[1].split()[:5] == ["repeats", "headwater", "1.0000", "1.0000", "1.0000"]
     assert any(line.startswith("ndt_en") and "is not there" in line for line in lines)
-    assert any(line.split()[:2] == ["1,000", "headwater"] for line in lines)
+    for level in ("repeats", "stories"):
+        assert any(line.split()[:3] == ["1,000", "headwater", level] for line in lines)

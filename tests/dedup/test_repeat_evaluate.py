@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.dedup.evaluate import agreement, evaluate, measured, read_labelled
+from headwater.dedup.evaluate import agreement, evaluate, measured, read_labelled, shuffled
 from headwater.dedup.index import PlainIndex
 from headwater.errors import BadInput
 
@@ -48,6 +48,21 @@ def test_posts_without_a_time_are_read_as_the_file_has_them(tmp_path: Path) -> N
     path = tmp_path / "posts.jsonl"
     path.write_text('{"id": "b", "story": "1", "text": "x", "kind": "?"}\n\n{"id": "a", "story": "1", "title": "y"}\n')
     assert [post.posting.id for post in read_labelled(path)] == [0, 2]
+
+
+def test_shuffled_posts_keep_their_labels_and_lose_order_and_time() -> None:
+    posts = read_labelled(OWN)
+    mixed = shuffled(posts, 1)
+    assert mixed == shuffled(posts, 1)
+    assert [post.posting.id for post in mixed] != [post.posting.id for post in posts]
+    assert {post.posting.created_at for post in mixed} == {0.0}
+    assert {post.posting.id: post.story for post in mixed} == {post.posting.id: post.story for post in posts}
+
+
+def test_our_own_labelled_posts_are_grouped_almost_as_well_in_any_order() -> None:
+    figures = evaluate(OWN, shuffle=1)
+    assert figures["precision"] == 1.0
+    assert figures["recall"] >= 0.9
 
 
 @pytest.mark.parametrize("content", [b"{", b'{"id": 1}', b"[]", b"\xff\xfe"])

@@ -13,7 +13,7 @@ from stories_reference import ReferenceStories
 from headwater.dedup.evaluate import evaluate, grouped
 from headwater.dedup.index import Decision, Posting
 from headwater.dedup.stories import StoryIndex
-from headwater.dedup.stories_kernel import Rules
+from headwater.dedup.stories_notes import Rules
 from headwater.errors import BadInput
 
 HOUR = 3600.0
@@ -232,7 +232,7 @@ def test_what_the_window_left_behind_is_forgotten() -> None:
         ]
         assert all(index.add_many([*filler, *posts])[-2:])
     assert len(index) < 70_000
-    assert len(index._vocabulary) < 80_000
+    assert index._memory.vocabulary.size[0] < 80_000
 
 
 def test_a_full_index_lets_the_oldest_stories_go() -> None:

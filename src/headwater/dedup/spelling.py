@@ -13,10 +13,10 @@ import numpy as np
 from headwater.dedup.compiled import compiled
 from headwater.dedup.normal import CJK, CURRENCY, LETTERS
 
-_OTHER, _LETTER, _DIGIT, _SIGN, _CURRENCY, _JOINER, _PERCENT, _SPACE, _MINUS = range(9)
+_OTHER, _LETTER, DIGIT, SIGN, _CURRENCY, _JOINER, _PERCENT, _SPACE, _MINUS = range(9)
 _KNOWN = 0x20000
 _LAST_SIGN = 0x3FFFF
-_COMMA = ord(",")
+COMMA = ord(",")
 
 
 def classes() -> np.ndarray[Any, Any]:
@@ -25,8 +25,8 @@ def classes() -> np.ndarray[Any, Any]:
     characters = "".join(map(chr, range(_KNOWN)))
     patterns = {
         _LETTER: LETTERS,
-        _DIGIT: r"\d",
-        _SIGN: f"[{CJK}]",
+        DIGIT: r"\d",
+        SIGN: f"[{CJK}]",
         _CURRENCY: f"[{CURRENCY}]",
         _JOINER: "[.,:/]",
         _PERCENT: "%",
@@ -43,7 +43,7 @@ def classes() -> np.ndarray[Any, Any]:
 def kind_of(code: int, table: Any) -> int:
     if code < _KNOWN:
         return int(table[code])
-    return _SIGN if code <= _LAST_SIGN else _OTHER
+    return SIGN if code <= _LAST_SIGN else _OTHER
 
 
 @compiled
@@ -76,11 +76,11 @@ def number_end(codes: Any, start: int, first: int, end: int, table: Any) -> int:
         at += 1
     if at < end and kind_of(codes[at], table) == _CURRENCY:
         at += 1
-    if at >= end or kind_of(codes[at], table) != _DIGIT:
+    if at >= end or kind_of(codes[at], table) != DIGIT:
         return first
-    while at < end and kind_of(codes[at], table) == _DIGIT:
+    while at < end and kind_of(codes[at], table) == DIGIT:
         at += 1
-        if at + 1 < end and kind_of(codes[at], table) == _JOINER and kind_of(codes[at + 1], table) == _DIGIT:
+        if at + 1 < end and kind_of(codes[at], table) == _JOINER and kind_of(codes[at + 1], table) == DIGIT:
             at += 1
     if at < end and kind_of(codes[at], table) == _PERCENT:
         return at + 1
@@ -91,21 +91,34 @@ def number_end(codes: Any, start: int, first: int, end: int, table: Any) -> int:
 def word_end(codes: Any, at: int, end: int, table: Any) -> int:
     while at < end:
         kind = kind_of(codes[at], table)
-        if kind not in (_LETTER, _DIGIT):
+        if kind not in (_LETTER, DIGIT):
             break
         at += 1
     return at
 
 
 @compiled
+def end_of_word(codes: Any, start: int, first: int, end: int, table: Any) -> int:
+    """Where the word ends that begins at `first` in the part that begins at `start`; `first` if none does."""
+    kind = kind_of(codes[first], table)
+    if kind == SIGN:
+        return first + 1
+    if kind == _LETTER:
+        return word_end(codes, first, end, table)
+    if kind in (DIGIT, _CURRENCY, _MINUS):
+        return number_end(codes, start, first, end, table)
+    return first
+
+
+@compiled
 def parts_thousands(codes: Any, at: int, end: int, table: Any) -> bool:
     """Whether the comma at `at` stands before exactly three digits."""
-    if codes[at] != _COMMA or at + 3 >= end:
+    if codes[at] != COMMA or at + 3 >= end:
         return False
     for step in range(1, 4):
-        if kind_of(codes[at + step], table) != _DIGIT:
+        if kind_of(codes[at + step], table) != DIGIT:
             return False
-    return at + 4 >= end or kind_of(codes[at + 4], table) != _DIGIT
+    return at + 4 >= end or kind_of(codes[at + 4], table) != DIGIT
 
 
 @compiled
@@ -117,14 +130,7 @@ def spell(codes: Any, start: int, end: int, table: Any, out: Any, at: int, first
     words = 0
     here = start
     while here < end:
-        kind = kind_of(codes[here], table)
-        until = here
-        if kind == _SIGN:
-            until = here + 1
-        elif kind == _LETTER:
-            until = word_end(codes, here, end, table)
-        elif kind in (_DIGIT, _CURRENCY, _MINUS):
-            until = number_end(codes, start, here, end, table)
+        until = end_of_word(codes, start, here, end, table)
         if until == here:
             here += 1
             continue

@@ -2,8 +2,8 @@
 
 A decision is made once and is never taken back by itself: stories do not merge and do not split. They cannot grow into
 each other by chains, because a post is compared with a story as a whole and not with its nearest post, and because a
-story takes posts only for the window's time and only up to a number. `stories_terms.py` says what is compared,
-`stories_kernel.py` how, `stories_memory.py` what is kept.
+story takes posts only for the window's time and only up to a number. `stories_texts.py` and `stories_terms.py` say
+what is compared, `stories_kernel.py` how; `stories_notes.py`, `stories_memory.py` and `stories_posts.py` what is kept.
 
 Nothing here reads a clock: it is as late as the newest post says.
 """
@@ -11,16 +11,19 @@ Nothing here reads a clock: it is as late as the newest post says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.dedup import stories_kernel as kernel
 from headwater.dedup import stories_memory as memory
 from headwater.dedup.index import HOUR, WINDOW_HOURS, Decision, Posting
-from headwater.dedup.stories_kernel import NONE, SHOWN, Batch, Rules, Verdicts
-from headwater.dedup.stories_terms import LEAD, LEAD_WEIGHT, TITLE_WEIGHT, Vocabulary
+from headwater.dedup.stories_kernel import Batch, Verdicts, decide
+from headwater.dedup.stories_notes import NONE, SHOWN, Rules, unlearn, weigh
+from headwater.dedup.stories_posts import StoriesOfPosts
+from headwater.dedup.stories_terms import Reading, Terms, read_posts, room_for_terms, tables
+from headwater.dedup.stories_texts import LEAD, Texts, texts_of, word_at
 from headwater.errors import BadInput
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -35,11 +38,11 @@ FEW = 1 << 16
 
 
 class _Read(NamedTuple):
-    """A post as its terms: each term's place with a word that stands for it, and how many are the title's."""
+    """Posts as their terms, and as the texts in which those stood."""
 
-    post: Posting
-    terms: dict[int, str]
-    in_title: int
+    posts: Sequence[Posting]
+    texts: Texts
+    terms: Terms
 
 
 class StoryIndex:
@@ -63,12 +66,10 @@ class StoryIndex:
             raise BadInput(f"threshold: {threshold} is not above 0 and up to 1")
         self._rules = Rules(float(threshold), float(window_seconds), most_posts=most_posts)
         self._most_stories = 1 << (most_stories - 1).bit_length()
-        self._vocabulary = Vocabulary()
-        self._terms_known = 0
         self._embed = embed
         dimensions = embed([""]).shape[1] if embed else 0
         self._memory = memory.empty(min(FEWEST_STORIES, self._most_stories), dimensions)
-        self._story_of: dict[int, int] = {}
+        self._story_of = StoriesOfPosts()
         self._apart: dict[int, set[int]] = {}
         self._now = 0.0
         self._fades_at = 0.0
@@ -106,18 +107,18 @@ class StoryIndex:
 
     def forget(self, post: Posting) -> None:
         """Takes a post out of its story: it was edited, deleted or undone. `post` is as it was added."""
-        number = self._story_of.pop(post.id, None)
+        number = self._story_of.get(post.id)
+        self._story_of.forget(post.id)
         if number is None or not self._has(number):
             return
-        batch = self._batch([self._read(post)], ())
+        batch = self._batch(self._read([post]), ())
         self._fit(batch)
         weights = np.zeros(len(batch.places))
-        kernel.weigh(self._memory, self._rules, batch.places, batch.weights, weights)
-        kernel.unlearn(self._memory, self._rules, batch.places, weights, batch.meanings[0], number)
+        weigh(self._memory, self._rules, batch.places, batch.weights, weights)
+        unlearn(self._memory, self._rules, batch.places, weights, batch.meanings[0], number)
         if self._memory.stories["leader"][self._slot(number)] == post.id:
             # Rare enough to look at all posts. The first that came is the next to lead.
-            others = (other for other, story in self._story_of.items() if story == number)
-            self._memory.stories["leader"][self._slot(number)] = next(others, NONE)
+            self._memory.stories["leader"][self._slot(number)] = self._story_of.first_of(number)
 
     def _slot(self, number: int) -> int:
         return number % len(self._memory.stories)
@@ -130,27 +131,30 @@ class StoryIndex:
 
         A portion does not reach beyond the next fading, so that it does not matter how posts were handed over.
         """
-        portion: dict[int, Posting] = {}
-        for post in posts:
-            for other in post.apart:
-                self.keep_apart(post.id, other)
-            alone = post.id in self._apart or post.id in portion or post.id in self._story_of
-            if portion and (alone or len(portion) == BATCH or post.created_at >= self._fades_at):
-                yield list(portion.values())
-                portion = {}
-            if alone:
-                yield [post]
-            else:
-                portion[post.id] = post
-        if portion:
-            yield list(portion.values())
+        for some in batched(posts):
+            known = set(self._story_of.of([post.id for post in some]))
+            portion: list[Posting] = []
+            for post in some:
+                for other in post.apart:
+                    self.keep_apart(post.id, other)
+                alone = post.id in self._apart or post.id in known
+                if portion and (alone or post.created_at >= self._fades_at):
+                    yield portion
+                    portion = []
+                known.add(post.id)
+                if alone:
+                    yield [post]
+                else:
+                    portion.append(post)
+            if portion:
+                yield portion
 
     def _decide(self, posts: Sequence[Posting]) -> list[Decision | None]:
         if posts[0].id in self._story_of:
             return [self._known(posts[0].id)]
-        barred = [self._story_of[other] for other in self._apart.get(posts[0].id, ()) if other in self._story_of]
+        barred = list(self._story_of.of(list(self._apart.get(posts[0].id, ()))).values())
         self._tidy(posts[0].created_at)
-        read = [self._read(post) for post in posts]
+        read = self._read(posts)
         batch = self._batch(read, barred)
         self._fit(batch)
         size = len(posts)
@@ -160,49 +164,47 @@ class StoryIndex:
             score=np.zeros(size, np.float32),
             shown=np.full((size, SHOWN), NONE, np.int32),
         )
-        kernel.decide(self._memory, self._rules, batch, verdicts)
-        self._story_of.update(zip(batch.ids.tolist(), verdicts.story.tolist(), strict=True))
-        found = zip(read, verdicts.leader.tolist(), verdicts.score.tolist(), verdicts.shown.tolist(), strict=True)
-        return [_decision(read, leader, score, shown) if score else None for read, leader, score, shown in found]
+        decide(self._memory, self._rules, batch, verdicts)
+        self._story_of.put(batch.ids, verdicts.story)
+        decisions: list[Decision | None] = [None] * size
+        for place in np.flatnonzero(verdicts.score).tolist():
+            decisions[place] = _decision(read, verdicts, place)
+        return decisions
 
     def _known(self, post: int) -> Decision | None:
         leader = self.story(post)
         return None if leader in (None, post) else Decision(post, leader, "similar", 1.0, "is in this story already")
 
-    def _read(self, post: Posting) -> _Read:
-        return _Read(post, *self._vocabulary.read(post.title, post.text))
+    def _read(self, posts: Sequence[Posting]) -> _Read:
+        texts = texts_of((post.title, post.text) for post in posts)
+        terms = room_for_terms(texts)
+        known = memory.with_room_for_terms(self._memory.vocabulary, len(terms.places))
+        self._memory = self._memory._replace(vocabulary=known)
+        read_posts(Reading(texts.codes, tables(), known, terms), texts.bounds)
+        return _Read(posts, texts, terms)
 
-    def _batch(self, read: Sequence[_Read], barred: Sequence[int]) -> Batch:
-        starts = [0]
-        places: list[int] = []
-        weights: list[float] = []
+    def _batch(self, read: _Read, barred: Sequence[int]) -> Batch:
         times: list[float] = []
-        for post, terms, in_title in read:
-            places += terms
-            weights += [TITLE_WEIGHT] * in_title + [LEAD_WEIGHT] * (len(terms) - in_title)
-            starts.append(len(places))
+        for post in read.posts:
             self._now = max(self._now, post.created_at)
             times.append(post.created_at or self._now)
         return Batch(
-            ids=np.array([one.post.id for one in read], np.int64),
-            starts=np.array(starts, np.int64),
-            places=np.array(places, np.int32),
-            weights=np.array(weights, np.float32),
+            ids=np.array([post.id for post in read.posts], np.int64),
+            starts=read.terms.starts,
+            places=read.terms.places[: read.terms.starts[-1]],
+            weights=read.terms.weights,
             times=np.array(times, np.float64),
             barred=np.array(barred, np.int32),
-            meanings=self._meanings(read),
+            meanings=self._meanings(read.posts),
         )
 
-    def _meanings(self, read: Sequence[_Read]) -> NDArray[np.float32]:
+    def _meanings(self, posts: Sequence[Posting]) -> NDArray[np.float32]:
         if self._embed is None:
-            return np.zeros((len(read), 0), np.float32)
-        return self._embed([f"{one.post.title}\n{one.post.text[:LEAD]}" for one in read])
+            return np.zeros((len(posts), 0), np.float32)
+        return self._embed([f"{post.title}\n{post.text[:LEAD]}" for post in posts])
 
     def _fit(self, batch: Batch) -> None:
         """Makes room for a batch. What the window has left behind makes room first."""
-        new_terms = self._vocabulary.evidence(self._terms_known)
-        self._memory = memory.with_terms(self._memory, new_terms, self._terms_known)
-        self._terms_known = len(self._vocabulary)
         since = self._now - self._rules.window
         while len(self._memory.stories) < self._most_stories and not memory.fits(
             self._memory, len(batch.times), len(batch.places), since
@@ -216,23 +218,26 @@ class StoryIndex:
             times = 1 + int((now - self._fades_at) / period)
             memory.fade(self._memory, times)
             self._fades_at += times * period
-        if len(self._vocabulary) > self._tidy_terms_at:
-            places = memory.terms_in_use(self._memory, self._terms_known)
-            self._vocabulary.keep(places.tolist())
-            self._memory = self._memory._replace(terms=self._memory.terms[places])
-            self._terms_known = len(places)
-            self._tidy_terms_at = max(FEW, 2 * len(places))
-        if len(self._story_of) > self._tidy_posts_at:
+        if self._memory.vocabulary.size[0] > self._tidy_terms_at:
+            kept = memory.without_unseen_terms(self._memory.vocabulary)
+            self._memory = self._memory._replace(vocabulary=kept)
+            self._tidy_terms_at = max(FEW, 2 * len(kept.terms))
+        if self._story_of.room_taken > self._tidy_posts_at:
             since = self._now - self._rules.window
-            kept = {
-                post: number for post, number in self._story_of.items() if memory.is_young(self._memory, number, since)
-            }
-            self._story_of = kept
-            self._tidy_posts_at = max(FEW, 2 * len(kept))
+            self._story_of.keep(memory.are_young(self._memory, self._story_of.numbers(), since))
+            self._tidy_posts_at = max(FEW, 2 * self._story_of.room_taken)
 
 
-def _decision(read: _Read, leader: int, score: float, shown: list[int]) -> Decision:
-    words = list(read.terms.values())
-    shared = ", ".join(words[index] for index in shown if index != NONE)
-    score = round(score, 3)
-    return Decision(read.post.id, leader, "similar", score, f"shares: {shared}; {score:.2f}")
+def batched(posts: Iterable[Posting]) -> Iterator[list[Posting]]:
+    rest = iter(posts)
+    while some := list(islice(rest, BATCH)):
+        yield some
+
+
+def _decision(read: _Read, verdicts: Verdicts, place: int) -> Decision:
+    first, begins, ends = read.terms.starts[place], read.terms.begins, read.terms.ends
+    shown = [first + index for index in verdicts.shown[place] if index != NONE]
+    shared = ", ".join(word_at(read.texts, begins[at], ends[at]) for at in shown)
+    score = round(float(verdicts.score[place]), 3)
+    leader = int(verdicts.leader[place])
+    return Decision(read.posts[place].id, leader, "similar", score, f"shares: {shared}; {score:.2f}")

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.dedup.stories_kernel import NONE, NOTE, STORY, TERM, Memory
+from headwater.dedup.stories_notes import NONE, NOTE, OLDEST_NOTE, STORY, Memory
+from headwater.dedup.stories_places import grown, has_room, slots_for
+from headwater.dedup.stories_terms import TERM, Vocabulary
 
 # A story of one post leaves a note per term; later posts add few.
 NOTES_PER_STORY = 16
@@ -20,28 +22,35 @@ UNSEEN = 0.25
 
 def empty(size: int, dimensions: int) -> Memory:
     """Room for `size` stories, a power of two, with embeddings of so many dimensions (0: none)."""
-    stories = np.zeros(size, STORY)
-    stories["number"] = NONE
-    notes = np.zeros(size * NOTES_PER_STORY, NOTE)
-    meanings = np.zeros((size, dimensions), np.float32)
-    return Memory(np.zeros(0, TERM), notes, stories, np.zeros(2, np.int64), np.zeros(1, np.float64), meanings)
+    return Memory(
+        vocabulary=vocabulary(np.zeros(0, TERM)),
+        notes=np.zeros(size * NOTES_PER_STORY, NOTE),
+        stories=_no_stories(size),
+        counts=np.zeros(3, np.int64),
+        seen=np.zeros(1),
+        meanings=np.zeros((size, dimensions), np.float32),
+    )
 
 
-def with_terms(memory: Memory, evidence: list[float], known: int) -> Memory:
-    """With places for new terms behind the `known` ones, and half as many again for those to come."""
-    wanted = known + len(evidence)
-    if wanted > len(memory.terms):
-        terms = np.zeros(wanted + wanted // 2, TERM)
-        terms[:known] = memory.terms[:known]
-        memory = memory._replace(terms=terms)
-    memory.terms["newest"][known:wanted] = NONE
-    memory.terms["evidence"][known:wanted] = evidence
-    return memory
+def vocabulary(terms: NDArray[np.void]) -> Vocabulary:
+    """The terms, and the table in which to find them."""
+    slots = slots_for(terms["key"], len(terms), len(terms))
+    return Vocabulary(terms, slots, np.array([len(terms)], np.int64))
+
+
+def with_room_for_terms(known: Vocabulary, new: int) -> Vocabulary:
+    """With places for so many new terms, and a quarter more for those to come."""
+    wanted = int(known.size[0]) + new
+    if wanted > len(known.terms):
+        known = known._replace(terms=grown(known.terms, wanted + wanted // 4))
+    if not has_room(known.slots, wanted):
+        known = known._replace(slots=slots_for(known.terms["key"], int(known.size[0]), wanted))
+    return known
 
 
 def fits(memory: Memory, new_stories: int, new_notes: int, since: float) -> bool:
     """Whether so many more write over nothing that began after `since`."""
-    stories, notes = (int(count) for count in memory.counts)
+    stories, notes, _ = memory.counts.tolist()
     story_lost = stories + new_stories - 1 - len(memory.stories)
     if story_lost >= 0 and is_young(memory, story_lost, since):
         return False
@@ -51,34 +60,51 @@ def fits(memory: Memory, new_stories: int, new_notes: int, since: float) -> bool
 
 def doubled(memory: Memory) -> Memory:
     """With twice the room for stories and notes, all of them kept."""
-    stories, notes = (int(count) for count in memory.counts)
-    larger = _unrolled(memory.stories, stories)
-    unused = np.arange(stories, max(0, stories - len(memory.stories)) + len(larger)) % len(larger)
-    larger["number"][unused] = NONE
-    meanings = _unrolled(memory.meanings, stories)
-    return memory._replace(stories=larger, notes=_unrolled(memory.notes, notes), meanings=meanings)
+    stories, notes, _ = memory.counts.tolist()
+    memory.counts[OLDEST_NOTE] = max(notes - len(memory.notes), int(memory.counts[OLDEST_NOTE]))
+    size, dimensions = memory.meanings.shape
+    return memory._replace(
+        stories=_unrolled(memory.stories, _no_stories(2 * size), stories),
+        notes=_unrolled(memory.notes, np.zeros(2 * len(memory.notes), NOTE), notes),
+        meanings=_unrolled(memory.meanings, np.zeros((2 * size, dimensions), np.float32), stories),
+    )
 
 
 def fade(memory: Memory, times: int) -> None:
     """Makes what was seen count less."""
-    memory.terms["seen"] *= FADE**times
+    memory.vocabulary.terms["seen"] *= FADE**times
     memory.seen[:] *= FADE**times
 
 
-def terms_in_use(memory: Memory, known: int) -> NDArray[np.int64]:
-    """The places of the terms that were seen within the window."""
-    return np.flatnonzero(memory.terms["seen"][:known] >= UNSEEN)
+def without_unseen_terms(known: Vocabulary) -> Vocabulary:
+    """Only the terms that were seen within the window. They move up and keep their order."""
+    terms = known.terms[: known.size[0]]
+    return vocabulary(terms[terms["seen"] >= UNSEEN])
+
+
+def are_young(memory: Memory, numbers: NDArray[np.int32], since: float) -> NDArray[np.bool_]:
+    """Which stories are still there and began after `since`."""
+    stories = memory.stories[numbers % len(memory.stories)]
+    return np.asarray((numbers != NONE) & (stories["number"] == numbers) & (stories["first"] >= since))
 
 
 def is_young(memory: Memory, number: int, since: float) -> bool:
-    """Whether a story is still there and began after `since`."""
-    story = memory.stories[number % len(memory.stories)]
-    return bool(story["number"] == number and story["first"] >= since)
+    return bool(are_young(memory, np.array([number], np.int32), since)[0])
 
 
-def _unrolled(ring: NDArray[Any], written: int) -> NDArray[Any]:
+def _no_stories(size: int) -> NDArray[np.void]:
+    stories = np.zeros(size, STORY)
+    stories["number"] = NONE
+    return stories
+
+
+def _unrolled(ring: NDArray[Any], larger: NDArray[Any], written: int) -> NDArray[Any]:
     """A ring of twice the size with the same numbered things in it; `written` is the next number."""
-    numbers = np.arange(max(0, written - len(ring)), written)
-    larger = np.zeros((2 * len(ring), *ring.shape[1:]), ring.dtype)
-    larger[numbers % len(larger)] = ring[numbers % len(ring)]
+    size = len(ring)
+    laps, at = divmod(written, size)
+    this_lap = laps % 2 * size
+    larger[this_lap : this_lap + at] = ring[:at]
+    if laps:
+        last_lap = size - this_lap
+        larger[last_lap + at : last_lap + size] = ring[at:]
     return larger

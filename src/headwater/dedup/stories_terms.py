@@ -1,19 +1,24 @@
 """By what a post is recognised as telling of an event: the words of its title and of the beginning of its text.
 
-Words are cut to a stem so that "stocks" and "stock" meet; signs of Chinese and Japanese go in pairs. Each term has a
-place, a small number, as long as it is in use.
+Words are cut to a stem so that "stocks" and "stock" meet; signs of Chinese and Japanese go in pairs. A term is known
+by a fingerprint; each has a place, a small number, as long as it is in use.
 """
+
+# ruff: noqa: SIM110 -- numba compiles loops, and no generators
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from unicodedata import normalize
+from functools import cache
+from typing import Any, NamedTuple
 
-from headwater.dedup.normal import CJK, normal, spelled
+import numpy as np
+from numpy.typing import NDArray
 
-# Of a text, so many signs are read: who did what stands at the beginning.
-LEAD = 600
+from headwater.dedup.compiled import compiled
+from headwater.dedup.spelling import COMMA, DIGIT, SIGN, classes, end_of_word, kind_of, parts_thousands
+from headwater.dedup.stories_places import BITS, EMPTY, slot_of, slots_for
+from headwater.dedup.stories_texts import Texts, codes_of
+
 MOST_TERMS = 64
 TITLE_WEIGHT = 1.0
 LEAD_WEIGHT = 0.6
@@ -24,10 +29,19 @@ PAIR_EVIDENCE = 0.5
 PHRASE_EVIDENCE = 2.0
 PHRASE_LETTERS = 8
 
+# Thai and Lao, Burmese, Khmer.
+_UNSPACED = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 _NOWHERE = -1
-_LINK = re.compile(r"https?:\S+|www\.\S+")
-_SIGN = re.compile(f"[{CJK}]")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+_FNV_START = 0x0BF29CE484222325
+_FNV_PRIME = 0x100000001B3
+_S, _I, _E, _U, _Y = (ord(letter) for letter in "sieuy")
+_SHORTEST_WITH_ENDING = 4
+
+# Half a line of the processor's cache. `newest` is a term's newest note, `notes` how many can be read from there on.
+TERM = np.dtype(
+    [("key", np.int64), ("newest", np.int64), ("seen", np.float32), ("evidence", np.float32), ("notes", np.int32)],
+    align=True,
+)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -49,104 +63,184 @@ COMMON = _words(
 )
 
 
-class Vocabulary:
-    """The place of each term. Words that share a stem share a place; common words have none."""
+class Vocabulary(NamedTuple):
+    """The terms that have a place, the table in which to find them, and in `size` how many they are.
 
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._evidence: list[float] = []
+    `evidence` says how much of a coincidence a term excludes; the rest of a term is for others to fill.
+    """
 
-    def __len__(self) -> int:
-        return len(self._evidence)
-
-    def read(self, title: str, text: str) -> tuple[dict[int, str], int]:
-        """The terms of a post, each with a word that stands for it, and how many of them are the title's.
-
-        A post without a title has its text for one.
-        """
-        terms = self._placed(normal(title).core)
-        if not terms:
-            terms, text = self._placed(_lead(text)), ""
-        in_title = len(terms)
-        if text:
-            for place, word in self._placed(_lead(text)).items():
-                terms.setdefault(place, word)
-        if len(terms) > MOST_TERMS:
-            terms = dict(list(terms.items())[:MOST_TERMS])
-        return terms, min(in_title, MOST_TERMS)
-
-    def evidence(self, first: int) -> list[float]:
-        """The evidence of the terms that have the places from `first` on."""
-        return self._evidence[first:]
-
-    def keep(self, places: list[int]) -> None:
-        """Forgets all terms but those at `places`; they move up and keep their order."""
-        moved = {place: new for new, place in enumerate(places)}
-        moved[_NOWHERE] = _NOWHERE
-        self._evidence = [self._evidence[place] for place in places]
-        self._places = {word: moved[place] for word, place in self._places.items() if place in moved}
-
-    def _placed(self, core: str) -> dict[int, str]:
-        words = core.split() if core.isascii() else list(_words_and_pairs(core))
-        places = self._places
-        try:
-            terms = {places[word]: word for word in words}
-        except KeyError:
-            terms = {self._place(word): word for word in words}
-        terms.pop(_NOWHERE, None)
-        return terms
-
-    def _place(self, word: str) -> int:
-        place = self._places.get(word)
-        if place is None:
-            term = stem(word)
-            place = self._places.get(term)
-            if place is None:
-                place = self._new_place(term)
-                self._places[term] = place
-            self._places[word] = place
-        return place
-
-    def _new_place(self, term: str) -> int:
-        if term in COMMON or (len(term) == 1 and not term.isdigit()):
-            return _NOWHERE
-        self._evidence.append(_evidence(term))
-        return len(self._evidence) - 1
+    terms: NDArray[np.void]
+    slots: NDArray[np.int32]
+    size: NDArray[np.int64]
 
 
-def stem(word: str) -> str:
-    """The word without the ending of a plural or of a verb's third person, if it is an English one and not short."""
-    if word in COMMON or len(word) < 4 or not word.endswith("s") or not word.isascii():
-        return word
-    if word.endswith(("ss", "us", "is")):
-        return word
-    return f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4 else word[:-1]
+class Tables(NamedTuple):
+    """Kinds of characters, and common words as fingerprints with their slots."""
+
+    classes: NDArray[np.uint8]
+    common: NDArray[np.int64]
+    common_slots: NDArray[np.int32]
 
 
-def _lead(text: str) -> str:
-    text = text[:LEAD]
-    if not text.isascii():
-        text = normalize("NFKC", text)
-    text = text.lower()
-    return spelled(_LINK.sub(" ", text) if "http" in text or "www." in text else text)
+class Terms(NamedTuple):
+    """The terms of posts: those of post `i` are at `starts[i]:starts[i + 1]`.
+
+    `weights` say where each stood; the word that it was read from is at `begins:ends` of the texts.
+    """
+
+    starts: NDArray[np.int64]
+    places: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    begins: NDArray[np.int32]
+    ends: NDArray[np.int32]
 
 
-def _words_and_pairs(core: str) -> Iterator[str]:
-    """Words as they are, neighbouring signs in pairs. A sign that stands alone is nothing."""
-    before = ""
-    for word in core.split():
-        if len(word) == 1 and _SIGN.match(word):
-            if before:
-                yield before + word
-            before = word
+class Reading(NamedTuple):
+    """All that reading needs: the characters, what is known of words, and where the terms go."""
+
+    codes: NDArray[np.int32]
+    tables: Tables
+    vocabulary: Vocabulary
+    terms: Terms
+
+
+def room_for_terms(texts: Texts) -> Terms:
+    posts = len(texts.bounds)
+    most = min(posts * MOST_TERMS, len(texts.codes))
+    places, begins, ends = (np.zeros(most, np.int32) for _ in range(3))
+    return Terms(np.zeros(posts + 1, np.int64), places, np.zeros(most, np.float32), begins, ends)
+
+
+@cache
+def tables() -> Tables:
+    words = [codes_of(word) for word in sorted(COMMON)]
+    kinds = classes()
+    keys = np.array([fingerprint(word, 0, len(word), kinds) for word in words], np.int64)
+    return Tables(kinds, keys, slots_for(keys, len(keys), 2 * len(keys)))
+
+
+@compiled
+def read_posts(reading: Reading, bounds: Any) -> None:
+    """Finds the terms of posts and gives a place to those that are new. A post without a title has its text for one."""
+    starts = reading.terms.starts
+    for post in range(len(bounds)):
+        title, lead, end = bounds[post]
+        at = read_part(reading, title, lead, starts[post], starts[post], TITLE_WEIGHT)
+        weight = TITLE_WEIGHT if at == starts[post] else LEAD_WEIGHT
+        starts[post + 1] = read_part(reading, lead, end, starts[post], at, weight)
+
+
+@compiled
+def read_part(reading: Reading, start: int, end: int, first: int, at: int, weight: float) -> int:
+    """Reads one part of a post whose terms begin at `first`; the next one goes to `at`. Returns where it goes then."""
+    codes, classes, terms = reading.codes, reading.tables.classes, reading.terms
+    here, sign = start, _NOWHERE
+    while here < end and at - first < MOST_TERMS:
+        until = end_of_word(codes, start, here, end, classes)
+        if until == here:
+            here += 1
+            continue
+        place, begin = _NOWHERE, here
+        if kind_of(codes[here], classes) != SIGN:
+            place = place_of_word(reading, here, until)
+            sign = _NOWHERE
         else:
-            before = ""
-            yield word
+            if sign != _NOWHERE:
+                pair = extended(extended(_FNV_START, codes[sign]), codes[here])
+                place, begin = place_of(reading.vocabulary, pair, PAIR_EVIDENCE), sign
+            sign = here
+        if place != _NOWHERE and not is_among(terms.places, first, at, place):
+            terms.places[at], terms.weights[at] = place, weight
+            terms.begins[at], terms.ends[at] = begin, until
+            at += 1
+        here = until
+    return at
 
 
-def _evidence(term: str) -> float:
-    if len(term) == 2 and _SIGN.match(term):
-        return PAIR_EVIDENCE
-    if len(term) >= PHRASE_LETTERS and _UNSPACED.match(term):
-        return PHRASE_EVIDENCE
-    return WORD_EVIDENCE
+@compiled
+def place_of_word(reading: Reading, start: int, end: int) -> int:
+    """The place of a word's stem; common words and single letters have none."""
+    codes, tables = reading.codes, reading.tables
+    if end - start == 1 and kind_of(codes[start], tables.classes) != DIGIT:
+        return _NOWHERE
+    key = fingerprint(codes, start, end, tables.classes)
+    if is_common(tables, key):
+        return _NOWHERE
+    ending = length_of_ending(codes, start, end)
+    if ending:
+        key = fingerprint(codes, start, end - ending, tables.classes)
+        if ending > 1:
+            key = extended(key, _Y)
+        if is_common(tables, key):
+            return _NOWHERE
+    evidence = PHRASE_EVIDENCE if end - start >= PHRASE_LETTERS and is_unspaced(codes[start]) else WORD_EVIDENCE
+    return place_of(reading.vocabulary, key, evidence)
+
+
+@compiled
+def is_common(tables: Tables, key: int) -> bool:
+    return bool(tables.common_slots[slot_of(tables.common_slots, tables.common, key)] != EMPTY)
+
+
+@compiled
+def place_of(vocabulary: Vocabulary, key: int, evidence: float) -> int:
+    terms, slots = vocabulary.terms, vocabulary.slots
+    slot = slot_of(slots, terms["key"], key)
+    if slots[slot] == EMPTY:
+        place = vocabulary.size[0]
+        vocabulary.size[0] += 1
+        slots[slot] = place
+        terms["key"][place] = key
+        terms["newest"][place] = _NOWHERE
+        terms["seen"][place] = 0.0
+        terms["notes"][place] = 0
+        terms["evidence"][place] = evidence
+    return int(slots[slot])
+
+
+@compiled
+def fingerprint(codes: Any, start: int, end: int, table: Any) -> int:
+    """A number for a word, the same for numbers with and without signs between thousands."""
+    key = _FNV_START
+    for at in range(start, end):
+        if codes[at] != COMMA or not parts_thousands(codes, at, end, table):
+            key = extended(key, codes[at])
+    return key
+
+
+@compiled
+def extended(key: int, code: int) -> int:
+    """The fingerprint with one more character."""
+    return ((key ^ int(code)) * _FNV_PRIME) & BITS
+
+
+@compiled
+def length_of_ending(codes: Any, start: int, end: int) -> int:
+    """How long the ending of a plural or of a verb's third person is, if the word is an English one and not short.
+
+    3 is "ies", for which a "y" is to be put.
+    """
+    if end - start < _SHORTEST_WITH_ENDING or codes[end - 1] != _S or codes[end - 2] in (_S, _U, _I):
+        return 0
+    for at in range(start, end):
+        if codes[at] >= 128:
+            return 0
+    is_ies = codes[end - 2] == _E and codes[end - 3] == _I and end - start > _SHORTEST_WITH_ENDING
+    return 3 if is_ies else 1
+
+
+@compiled
+def is_unspaced(code: int) -> bool:
+    """Whether a letter is of a script without spaces, and no sign."""
+    for first, last in _UNSPACED:
+        if first <= code <= last:
+            return True
+    return False
+
+
+@compiled
+def is_among(places: Any, start: int, end: int, place: int) -> bool:
+    for at in range(start, end):
+        if places[at] == place:
+            return True
+    return False
