@@ -92,7 +92,12 @@ class Post(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a page says about its source."""
+    """What a page says about its source.
+
+    `whole` is False where posts newer than the watermark may be missing from it: then the watermark stays. `gap` says
+    that it ends before the watermark: unless a further page goes on, posts have gone by unseen. `note` is what a person
+    should know about how the source is read.
+    """
 
     format: str = ""
     title: str = ""
@@ -102,6 +107,9 @@ class Facts(NamedTuple):
     hub: str | None = None
     self_url: str | None = None
     truncated: bool = False
+    whole: bool = True
+    gap: bool = False
+    note: str = ""
 
 
 class Page(NamedTuple):

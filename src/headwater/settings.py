@@ -97,6 +97,36 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "text", "json"] = _setting(
         "auto", "How it is logged; auto: text on a terminal, else json."
     )
+    reddit_client_id: str | None = _setting(
+        None, "The id of our app at Reddit. Without it, communities are read by their feeds.", also="REDDIT_CLIENT_ID"
+    )
+    reddit_client_secret: SecretStr | None = _setting(
+        None, "The secret of our app at Reddit.", also="REDDIT_CLIENT_SECRET"
+    )
+    reddit_user_agent: str | None = _setting(
+        None, "How we name ourselves to Reddit. Default: as to everybody else.", also="REDDIT_USER_AGENT"
+    )
+    reddit_rate_limit: int = _setting(
+        60,
+        "Requests to Reddit's API in one window, over all processes. 0: no limit of ours.",
+        also="REDDIT_RATE_LIMIT",
+        ge=0,
+        le=10000,
+    )
+    reddit_rate_limit_window_seconds: float = _setting(
+        60.0, "How long that window is.", also="REDDIT_RATE_LIMIT_WINDOW_SECONDS", gt=0, le=3600
+    )
+    reddit_feed_gap_seconds: float = _setting(
+        60.0, "Least time between two requests for feeds of communities, over all processes.", ge=0, le=3600
+    )
+    reddit_request_timeout_seconds: float = _setting(
+        30.0, "How long one answer of Reddit may take.", also="REDDIT_REQUEST_TIMEOUT_SECONDS", ge=0.1, le=600
+    )
+    reddit_max_concurrency: int = _setting(
+        10, "Requests to Reddit under way at once.", also="REDDIT_MAX_CONCURRENCY", ge=1, le=100
+    )
+    reddit_api_url: str = _setting("https://oauth.reddit.com", "Where Reddit's API is.")
+    reddit_url: str = _setting("https://www.reddit.com", "Where Reddit gives out tokens and has its feeds.")
 
     @field_validator(
         "database_url",
@@ -105,6 +135,9 @@ class Settings(BaseSettings):
         "public_url",
         "kafka_bootstrap_servers",
         "kafka_database_url",
+        "reddit_client_id",
+        "reddit_client_secret",
+        "reddit_user_agent",
         mode="before",
     )
     @classmethod

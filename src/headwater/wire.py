@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,8 +18,9 @@ from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folder
 from headwater.crawl import monitors, websub
 from headwater.crawl.crawler import Crawler
+from headwater.crawl.credentials import App, RedditApi, RedditFeeds, Turns
 from headwater.crawl.readers import Readers
-from headwater.crawl.run import Tools
+from headwater.crawl.run import Tools, Way
 from headwater.dedup import warm
 from headwater.errors import BadSetting, StoreUnavailable
 from headwater.events.bell import Bell
@@ -41,6 +42,7 @@ from headwater.store import (
     visits,
     wakeups,
 )
+from headwater.store.budgets import Budget
 from headwater.store.db import Database
 from headwater.work import consuming, delivering
 from headwater.work.embedded import Pace, Periodic
@@ -112,6 +114,8 @@ def open_parts(loaded: Loaded) -> Parts:
             "HEADWATER_LEASE_SECONDS must be more than HEADWATER_VISIT_SECONDS, or two visits could overlap."
         )
     parse_allow(settings.allow_private_networks)
+    if bool(settings.reddit_client_id) != bool(settings.reddit_client_secret):
+        raise BadSetting("HEADWATER_REDDIT_CLIENT_ID and HEADWATER_REDDIT_CLIENT_SECRET go together: set both or none.")
     if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
         raise BadSetting("HEADWATER_KAFKA_BOOTSTRAP_SERVERS needs PostgreSQL: events reach Kafka from its log.")
     parts = Parts(settings, Database(settings.store_url(), idle_seconds=settings.transaction_seconds))
@@ -153,6 +157,40 @@ def open_client(parts: Parts) -> Client:
     )
 
 
+def open_reddit_client(parts: Parts) -> Client:
+    settings = parts.settings
+    return Client(
+        user_agent=settings.reddit_user_agent or settings.user_agent,
+        guard=AddressGuard(parse_allow(settings.allow_private_networks)),
+        timeout=settings.reddit_request_timeout_seconds,
+        max_bytes=settings.fetch_max_bytes,
+        max_connections=settings.reddit_max_concurrency,
+        max_connections_per_host=settings.reddit_max_concurrency,
+        proxy=settings.proxy_url.get_secret_value() if settings.proxy_url else None,
+        clock=parts.now,
+    )
+
+
+def reddit_budget(settings: Settings) -> Budget:
+    """How much may be asked of Reddit: of its API with credentials, of its feeds without."""
+    if settings.reddit_client_id:
+        window = timedelta(seconds=settings.reddit_rate_limit_window_seconds)
+        return Budget("reddit api", settings.reddit_rate_limit, window)
+    gap = timedelta(seconds=settings.reddit_feed_gap_seconds)
+    return Budget("reddit feeds", 1 if gap else 0, gap)
+
+
+def way_to_reddit(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Way:
+    settings = parts.settings
+    turns = Turns(parts.db, reddit_budget(settings), parts.now, rest)
+    site = settings.reddit_url.rstrip("/")
+    if not settings.reddit_client_id or not settings.reddit_client_secret:
+        return RedditFeeds(client.fetch, turns, site)
+    secret = settings.reddit_client_secret.get_secret_value()
+    app = App(settings.reddit_client_id, secret, site, settings.reddit_api_url.rstrip("/"))
+    return RedditApi(app, client.fetch, turns, parts.now)
+
+
 def open_readers(parts: Parts) -> Readers:
     settings = parts.settings
     return Readers(
@@ -167,7 +205,7 @@ def open_readers(parts: Parts) -> Readers:
 async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> AsyncIterator[Crawler]:
     """A crawler with its client and reading processes; on leaving, visits under way finish or are given back."""
     settings = parts.settings
-    client, readers = open_client(parts), open_readers(parts)
+    client, reddit, readers = open_client(parts), open_reddit_client(parts), open_readers(parts)
     tools = Tools(
         fetch=client.fetch,
         readers=readers,
@@ -178,6 +216,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         gap=settings.host_gap_seconds,
         held={},
         unseal=lambda sealed: parts.vault.open(sealed),
+        ways={"reddit": way_to_reddit(parts, reddit)},
     )
     crawler = Crawler(parts.db, tools, on_saved)
     parts.readers = readers
@@ -187,6 +226,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         parts.readers = None
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
         await client.close()
+        await reddit.close()
         await readers.close()
 
 

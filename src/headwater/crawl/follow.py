@@ -15,6 +15,7 @@ from headwater.errors import BadAddress, NotFound
 from headwater.events import catalogue
 from headwater.events.catalogue import SourceFacts, SubscriptionEnd
 from headwater.model import Reader
+from headwater.sources.reddit import community_address
 from headwater.store import outbox, sources
 from headwater.store.sources import Added
 
@@ -36,6 +37,12 @@ def with_scheme(address: str) -> str:
     return f"https://{address}" if _BARE_HOST.fullmatch(address) else address
 
 
+def kind_and_address(typed: str) -> tuple[str, str]:
+    """What a person means: a community of Reddit in any spelling, or the feed or site at an address."""
+    community = community_address(typed)
+    return ("reddit", community) if community else ("rss", urls.canonical(with_scheme(typed)))
+
+
 def follow(
     conn: Connection,
     reader: Reader,
@@ -46,17 +53,18 @@ def follow(
     title: str | None = None,
     seal: Seal | None = None,
 ) -> Added:
-    """Follow the feed or site at this address. Returns at once; the first visit finds the feed and its posts.
+    """Follow what is at this address. Returns at once; the first visit finds the feed of a site, and the posts.
 
     A name and password in the address are taken out of it and kept sealed.
     """
-    address, credential = urls.without_credential(urls.canonical(with_scheme(address)))
+    kind, address = kind_and_address(address)
+    address, credential = urls.without_credential(address)
     if credential and seal is None:
         raise BadAddress("An address with a password cannot be added this way.")
     added = sources.add(
         conn,
         reader,
-        kind="rss",
+        kind=kind,
         address=address,
         host=urls.host_of(urls.split(address)),
         now=now,

@@ -1,7 +1,7 @@
 """One visit of one source: the whole path of a post on one screen.
 
     1. sources   what to ask: `KINDS[kind].first`, plus what we already have (`conditional`)
-    2. fetch     ask: `tools.fetch`
+    2. fetch     ask: `tools.fetch`, or the `Way` of a kind that has a key and a budget of its own
     3. crawl     what does the status say: `judge`; same bytes as last time: nothing to read
     4. sources   what does the answer say: `KINDS[kind].read`, in a reading process (`readers`)
                  a page that is no feed, on a first visit: look for the feed it names (`discover`)
@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import time
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from headwater.crawl import discover
 from headwater.crawl.readers import Readers
@@ -28,15 +28,30 @@ from headwater.errors import AnswerBroken, Blocked, SourceFailure, StatusRefused
 from headwater.fetch.failures import is_our_network
 from headwater.fetch.politeness import cache_lifetime, retry_after
 from headwater.model import DueSource, Page, Request, Response, SourceState, Visit
-from headwater.sources import KINDS
+from headwater.sources import KINDS, Kind
 
 VALIDATORS_LIVE = timedelta(days=8)
 MOST_PAGES = 20
 BUSY = (429, 503)
 
 
+class Way(Protocol):
+    """How a kind of source is asked that has a budget of requests."""
+
+    async def turn(self) -> datetime | None:
+        """Take one request out of the budget; None: go ahead. Otherwise the time at which to ask again."""
+
+    async def wait(self) -> None:
+        """Take one as soon as there is one."""
+
+    async def fetch(self, request: Request) -> Response: ...
+
+
 class Tools(NamedTuple):
-    """What a visit works with; `gap` is its rest before a further request, `held` says which hosts asked for quiet."""
+    """What a visit works with; `gap` is its rest before a further request, `held` says which hosts asked for quiet.
+
+    `ways` are for kinds of source that are not simply fetched.
+    """
 
     fetch: Callable[[Request], Awaitable[Response]]
     readers: Readers
@@ -47,15 +62,17 @@ class Tools(NamedTuple):
     gap: float
     held: dict[str, datetime]
     unseal: Callable[[bytes], str]
+    ways: Mapping[str, Way] = {}
 
 
 class Look(NamedTuple):
-    """What one visit saw. `page` is None where nothing had changed."""
+    """What one visit saw. `page` is None where nothing had changed; `cut_short` says why further pages are missing."""
 
     response: Response
     page: Page | None
     state: SourceState
     moved_to: str | None = None
+    cut_short: SourceFailure | None = None
 
 
 async def visit(due: DueSource, tools: Tools) -> Visit:
@@ -65,7 +82,13 @@ async def visit(due: DueSource, tools: Tools) -> Visit:
     started_at, started = tools.now(), time.monotonic()
     held_until = tools.held.get(due.host)
     if held_until and held_until > started_at:
-        return _put_off(due, started_at, held_until)
+        return _put_off(due, started_at, held_until, f"{due.host} asked for a pause")
+    way = tools.ways.get(due.source.kind)
+    turn_at = await way.turn() if way else None
+    if turn_at:
+        tools.held[due.host] = turn_at
+        spent = _put_off(due, started_at, turn_at, f"its turn at {due.host}")
+        return spent._replace(host=due.host, hold_host_until=turn_at)
     try:
         async with asyncio.timeout(tools.visit_seconds):
             look = await _look(due, tools)
@@ -74,18 +97,26 @@ async def visit(due: DueSource, tools: Tools) -> Visit:
     except SourceFailure as error:
         failure = error
     else:
-        return concluded(due, look, started_at, time.monotonic() - started, tools)
+        return ended(due, look, started_at, time.monotonic() - started, tools)
     return failed(due, failure, started_at, time.monotonic() - started, tools)
 
 
+def ended(due: DueSource, look: Look, started_at: datetime, seconds: float, tools: Tools) -> Visit:
+    """What was seen of a listing is stored even if its end was not reached; only the watermark has to stay."""
+    if look.cut_short is None or look.page is None:
+        return concluded(due, look, started_at, seconds, tools)
+    visit = failed(due, look.cut_short, started_at, seconds, tools)
+    return visit._replace(posts=look.page.posts, facts=look.page.facts)
+
+
 async def _look(due: DueSource, tools: Tools) -> Look:
-    source, state = due.source, due.state
-    asked = conditional(KINDS[source.kind].first(source, state), state, tools.now())
+    source, state, kind = due.source, due.state, KINDS[due.source.kind]
+    asked = conditional(kind.first(source, state), state, tools.now())
     if due.credential:
         asked = authorized(asked, tools.unseal(due.credential))
     response = None
     try:
-        response = await _ask(asked, tools)
+        response = await _ask(kind, asked, tools)
         if response.status == 304:
             return Look(response, None, state)
         body_hash = _hash(response)
@@ -93,37 +124,56 @@ async def _look(due: DueSource, tools: Tools) -> Look:
             return Look(response, None, _seen(response, state, body_hash))
         page = await tools.readers.read(source, state, response)
     except SourceFailure as error:
-        if state.body_hash is not None or not discover.worth_a_search(error):
+        if state.body_hash is not None or not kind.at_address or not discover.worth_a_search(error):
             raise
         search = discover.Search(tools.fetch, tools.readers, tools.gap)
         response, page = await discover.find_feed(source, response, error, search)
         return Look(response, page, _seen(response, state, _hash(response)), response.moved_to or response.url)
-    page = await _following_pages(due, page, tools)
-    return Look(response, page, _seen(response, state, body_hash), response.moved_to)
+    page, cut_short = await _following_pages(due, page, tools)
+    moved_to = response.moved_to if kind.at_address else None
+    return Look(response, page, _seen(response, state, body_hash), moved_to, cut_short)
 
 
-async def _ask(asked: Request, tools: Tools) -> Response:
-    response = await tools.fetch(asked)
+async def _ask(kind: Kind, asked: Request, tools: Tools) -> Response:
+    """Ask; for a kind with a budget, this request has been taken out of it."""
+    fetch = tools.ways[kind.name].fetch if kind.name in tools.ways else tools.fetch
+    response = await fetch(asked)
     if response.status == 304 and not _has_condition(asked):
-        await asyncio.sleep(tools.gap)
-        response = await tools.fetch(asked)
+        await _next_turn(kind, tools)
+        response = await fetch(asked)
         if response.status == 304:
             raise AnswerBroken("The server says that nothing has changed, though we have nothing from it. (HTTP 304)")
     judge(response)
     return response
 
 
-async def _following_pages(due: DueSource, page: Page, tools: Tools) -> Page:
-    posts, asked = list(page.posts), page.next
-    for _ in range(MOST_PAGES):
-        if asked is None:
-            break
-        await asyncio.sleep(tools.gap)
-        response = await _ask(asked, tools)
-        further = await tools.readers.read(due.source, due.state, response)
-        posts += further.posts
-        asked = further.next
-    return page._replace(posts=posts)
+async def _next_turn(kind: Kind, tools: Tools) -> None:
+    await asyncio.sleep(tools.gap)
+    if kind.name in tools.ways:
+        await tools.ways[kind.name].wait()
+
+
+async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Page, SourceFailure | None]:
+    """All pages as one, as far as they could be had in time, and what went wrong with the next one."""
+    kind = KINDS[due.source.kind]
+    posts, asked, gap = list(page.posts), page.next, page.facts.gap
+    failure: SourceFailure | None = None
+    try:
+        async with asyncio.timeout(tools.visit_seconds / 2):
+            for _ in range(MOST_PAGES):
+                if asked is None:
+                    break
+                await _next_turn(kind, tools)
+                response = await _ask(kind, asked, tools)
+                further = await tools.readers.read(due.source, due.state, response)
+                posts += further.posts
+                asked, gap = further.next, gap and further.facts.gap
+    except TimeoutError:
+        failure = TimedOut("There was no time for all pages of the listing.")
+    except SourceFailure as error:
+        failure = error
+    facts = page.facts._replace(gap=gap and failure is None)
+    return page._replace(posts=posts, facts=facts), failure
 
 
 def conditional(request: Request, state: SourceState, now: datetime) -> Request:
@@ -249,7 +299,7 @@ def _status_after(due: DueSource, error: SourceFailure, blames_source: bool) -> 
     return "failing" if blames_source else due.status
 
 
-def _put_off(due: DueSource, now: datetime, until: datetime) -> Visit:
+def _put_off(due: DueSource, now: datetime, until: datetime, why: str) -> Visit:
     return Visit(
         source_id=due.source.id,
         lease=due.lease,
@@ -259,7 +309,7 @@ def _put_off(due: DueSource, now: datetime, until: datetime) -> Visit:
         status=due.status,
         next_check_at=until,
         state=due.state,
-        waits_for=f"{due.host} asked for a pause",
+        waits_for=why,
     )
 
 

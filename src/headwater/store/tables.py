@@ -77,6 +77,8 @@ sources = Table(
     Column("last_error_code", Text),
     Column("last_error", Text),
     Column("truncated", Boolean, nullable=False, server_default=false()),  # its page is longer than what was read
+    Column("gap_at", Moment),  # when a visit last found that posts had gone by unseen
+    Column("note", Text, nullable=False, server_default=""),  # what a person should know about how it is read
     # How much it publishes, and how often it is visited for that: see store/pool.py.
     Column("avg_valid_posts", Float),  # rolling: posts of the last 24 h, as seen at each visit
     Column("quality_score", Float),  # rolling: the share of visits that worked out and were not empty
@@ -238,6 +240,7 @@ crawls = Table(
     Column("duplicates", Integer, nullable=False, server_default="0"),
     Column("watermark_updated", Boolean, nullable=False, server_default=false()),
     Column("truncated", Boolean, nullable=False, server_default=false()),
+    Column("gap", Boolean, nullable=False, server_default=false()),  # the listing ended before what we had seen
     Column("error_code", Text),
     Column("error", Text),
     sqlite_autoincrement=True,
@@ -521,4 +524,15 @@ locks = Table(
     Column("owner", Text),
     Column("token", BigId, nullable=False),
     Column("until", Moment),
+)
+
+# How many requests may be made in a stretch of time: see store/budgets.py.
+request_budgets = Table(
+    "request_budgets",
+    metadata,
+    Column("name", Text, nullable=False),
+    Column("place", Integer, nullable=False, autoincrement=False),
+    Column("used_at", Moment),
+    Column("free_at", Moment, nullable=False),
+    PrimaryKeyConstraint("name", "place"),
 )

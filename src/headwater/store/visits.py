@@ -42,11 +42,12 @@ _put_back = portable(
 )
 _learn = portable(
     """UPDATE sources SET title = CASE WHEN ? <> '' THEN ? ELSE title END, site_url = COALESCE(?, site_url),
-        language = COALESCE(?, language), truncated = ? WHERE id = ?"""
+        language = COALESCE(?, language), truncated = ?, note = ?,
+        gap_at = CASE WHEN ? THEN ? ELSE gap_at END WHERE id = ?"""
 )
 _insert_crawl = portable(
     """INSERT INTO crawls (source_id, started_at, seconds, outcome, http_status, bytes, new, updated, duplicates,
-        watermark_updated, truncated, error_code, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+        watermark_updated, truncated, gap, error_code, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 )
 _forget_crawls = portable(
     "DELETE FROM crawls WHERE id IN (SELECT id FROM crawls WHERE started_at < ? ORDER BY id LIMIT ?)"
@@ -108,7 +109,7 @@ def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> No
     _settle.many(conn, [_settle_row(one, valid.get(one.visit.source_id)) for one in settled])
     deferred = [one.visit for one in saved if one.visit.outcome == "deferred"]
     _put_back.many(conn, [(visit.next_check_at, visit.waits_for, visit.source_id) for visit in deferred])
-    _learn.many(conn, [_learn_row(one.visit.source_id, one.visit.facts) for one in saved if one.visit.facts])
+    _learn.many(conn, [_learn_row(one.visit, one.visit.facts) for one in saved if one.visit.facts])
     for one in saved:
         if one.visit.hold_host_until:
             leases.hold_host(conn, one.visit.host, now, one.visit.hold_host_until)
@@ -122,20 +123,24 @@ def _valid_posts(conn: Connection, source_ids: list[int], now: datetime) -> dict
 
 
 def _saved(visit: Visit, row: tuple[Any, ...], stored: list[StoredPost]) -> SavedVisit:
-    mark = visit.state.last_seen_created_at
+    newest = newest_post(visit.posts) if _saw_all(visit) else None
     before = moment_or_none(row[6])
-    newest = newest_post(visit.posts)
     moved = newest is not None and (before is None or newest.created_at > before)
     if moved and newest is not None:
-        mark = newest.created_at
         visit = visit._replace(
-            state=visit.state._replace(last_seen_post_id=newest.source_post_id, last_seen_created_at=mark)
+            state=visit.state._replace(last_seen_post_id=newest.source_post_id, last_seen_created_at=newest.created_at)
         )
     return SavedVisit(visit, row[1], True, row[4], stored, moved)
 
 
+def _saw_all(visit: Visit) -> bool:
+    """Whether the watermark may move: never past a post that was published but is not stored (A2)."""
+    return visit.outcome in GOOD and (visit.facts is None or visit.facts.whole)
+
+
 def newest_post(found: Sequence[Post]) -> Post | None:
-    return max(found, key=lambda post: post.created_at, default=None)
+    """The post that the watermark stands for. A date that we made up counts only where there is no true one."""
+    return max(found, key=lambda post: (post.dated, post.created_at), default=None)
 
 
 def _refused(visit: Visit, row: tuple[Any, ...] | None) -> SavedVisit:
@@ -176,9 +181,18 @@ def _settle_row(one: SavedVisit, valid_posts: float | None) -> tuple[Any, ...]:
     )
 
 
-def _learn_row(source_id: int, facts: Facts | None) -> tuple[Any, ...]:
-    assert facts is not None
-    return (facts.title, facts.title, facts.link, facts.language, facts.truncated, source_id)
+def _learn_row(visit: Visit, facts: Facts) -> tuple[Any, ...]:
+    return (
+        facts.title,
+        facts.title,
+        facts.link,
+        facts.language,
+        facts.truncated,
+        facts.note,
+        facts.gap,
+        visit.started_at,
+        visit.source_id,
+    )
 
 
 def _crawl_row(one: SavedVisit) -> tuple[Any, ...]:
@@ -195,6 +209,7 @@ def _crawl_row(one: SavedVisit) -> tuple[Any, ...]:
         one.count("same"),
         one.watermark_updated,
         visit.facts is not None and visit.facts.truncated,
+        visit.facts is not None and visit.facts.gap,
         visit.error_code,
         visit.error,
     )

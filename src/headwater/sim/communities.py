@@ -1,0 +1,180 @@
+"""What happens in simulated communities: posts, edits, deletions, late arrivals. Pure: a seed decides all, once.
+
+A community's whole history is made beforehand. What it looks like at a moment is a question, not a state, so a test can
+compare what somebody has stored with what was there to be seen.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+_VOCABULARY = (
+    "river delta stone harbour signal lantern meadow copper orbit winter ledger engine garden market violin summit"
+    " shadow carbon velvet tunnel island mirror thread canyon pepper rocket saddle temple walnut anchor"
+)
+_WORDS = tuple(_VOCABULARY.split())
+_FLAIRS = (None, None, "Discussion", "News", "Help & Advice")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+SPANS = {
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+    "month": timedelta(days=30),
+    "year": timedelta(days=365),
+    "all": timedelta(days=36_500),
+}
+
+
+class Version(NamedTuple):
+    """What a post says from `since` on. `text` is empty for a post that is a link."""
+
+    since: datetime
+    title: str
+    text: str
+
+
+class SimPost(NamedTuple):
+    """A post and all that will ever happen to it. `visible_at` is later than `created_at` where it was held back."""
+
+    id: str
+    community: str
+    author: str
+    created_at: datetime
+    visible_at: datetime
+    versions: tuple[Version, ...]
+    liked: int
+    link: str | None = None
+    flair: str | None = None
+    crosspost_parent: str | None = None
+    removed_at: datetime | None = None
+    deleted_at: datetime | None = None
+
+    def is_listed(self, now: datetime) -> bool:
+        return self.visible_at <= now and not (self.deleted_at and self.deleted_at <= now)
+
+    def is_removed(self, now: datetime) -> bool:
+        return self.removed_at is not None and self.removed_at <= now
+
+    def version_at(self, now: datetime) -> Version:
+        said = [version for version in self.versions if version.since <= now][-1]
+        return said._replace(text="[removed]") if self.is_removed(now) else said
+
+    def score_at(self, now: datetime) -> int:
+        hours = max(0.0, (now - self.created_at).total_seconds() / 3600)
+        return 1 + int(self.liked * (1 - math.exp(-hours / 4)))
+
+    def comments_at(self, now: datetime) -> int:
+        return self.score_at(now) // 3
+
+
+class Habits(NamedTuple):
+    """How lively a community is, and how often what happens in it. Shares are of all posts."""
+
+    posts_per_day: float = 60.0
+    late: float = 0.05
+    edited: float = 0.15
+    deleted: float = 0.05
+    removed: float = 0.03
+    links: float = 0.3
+    crossposts: float = 0.05
+    bursts: float = 0.1
+
+
+def history(name: str, begins: datetime, lasts: timedelta, seed: int, habits: Habits) -> list[SimPost]:
+    """Every post of a community from `begins` on, in the order of their times."""
+    chance = random.Random(f"{seed}:{name}")
+    gap = 86_400 / habits.posts_per_day
+    posts: list[SimPost] = []
+    at = begins.replace(microsecond=0)
+    while at < begins + lasts:
+        posts.append(_post(name, len(posts), at, posts, chance, habits))
+        # Now and then several in one second, as after a piece of news: a time alone does not tell posts apart.
+        pause = 0 if chance.random() < habits.bursts else 1 + int(chance.expovariate(1 / gap))
+        at += timedelta(seconds=pause)
+    return posts
+
+
+def listed(posts: Iterable[SimPost], now: datetime, sort: str, span: str) -> list[SimPost]:
+    """The community's listing at a moment, best first."""
+    there = [post for post in posts if post.is_listed(now)]
+    if sort == "new":
+        return sorted(there, key=_by_time, reverse=True)
+    if sort == "top":
+        there = [post for post in there if now - post.created_at <= SPANS[span]]
+        return sorted(there, key=lambda post: (post.score_at(now), post.id), reverse=True)
+    if sort == "rising":
+        there = [post for post in there if now - post.created_at <= timedelta(hours=6)]
+    return sorted(there, key=lambda post: (_heat(post, now), post.id), reverse=True)
+
+
+def page_of(
+    posts: Sequence[SimPost], everything: Iterable[SimPost], sort: str, after: str | None, limit: int
+) -> tuple[list[SimPost], str | None]:
+    """One page of a listing, and what the next one comes after. A post that has gone still marks its place by time."""
+    if after:
+        mark = next((post for post in everything if post.id == after), None)
+        if mark is None:
+            return [], None
+        if sort == "new":
+            posts = [post for post in posts if _by_time(post) < _by_time(mark)]
+        else:
+            ids = [post.id for post in posts]
+            posts = posts[ids.index(after) + 1 :] if after in ids else []
+    return list(posts[:limit]), posts[limit - 1].id if len(posts) > limit else None
+
+
+def _post(
+    name: str, number: int, at: datetime, before: Sequence[SimPost], chance: random.Random, habits: Habits
+) -> SimPost:
+    def happens(share: float, longest: timedelta) -> datetime | None:
+        return at + longest * (0.05 + 0.95 * chance.random()) if chance.random() < share else None
+
+    id = f"t3_{_base36(chance.randrange(36**4) * 100_000 + number)}"
+    visible_at = happens(habits.late, timedelta(hours=2)) or at
+    is_link = chance.random() < habits.links
+    versions = [Version(at, _words(chance, 6), "" if is_link else _text(chance))]
+    edited_at = happens(0.0 if is_link else habits.edited, timedelta(hours=6))
+    if edited_at:
+        versions.append(Version(edited_at, versions[0].title, _text(chance)))
+    return SimPost(
+        id=id,
+        community=name,
+        author=f"{chance.choice(_WORDS)}_{chance.randrange(1000)}",
+        created_at=at,
+        visible_at=visible_at,
+        versions=tuple(versions),
+        liked=int(chance.paretovariate(1.2) * 5) % 20_000,
+        link=f"https://news.example/{name}/{number}" if is_link else None,
+        flair=chance.choice(_FLAIRS),
+        crosspost_parent=chance.choice(before).id if before and chance.random() < habits.crossposts else None,
+        removed_at=happens(0.0 if is_link else habits.removed, timedelta(hours=8)),
+        deleted_at=happens(habits.deleted, timedelta(hours=12)),
+    )
+
+
+def _by_time(post: SimPost) -> tuple[datetime, str]:
+    return post.created_at, post.id
+
+
+def _heat(post: SimPost, now: datetime) -> float:
+    return math.log10(post.score_at(now) + 1) - (now - post.created_at).total_seconds() / 45_000
+
+
+def _words(chance: random.Random, count: int) -> str:
+    return " ".join(chance.choice(_WORDS) for _ in range(count)).capitalize()
+
+
+def _text(chance: random.Random) -> str:
+    return "\n\n".join(f"{_words(chance, 12)} <{_words(chance, 1)}> & more." for _ in range(chance.randint(1, 3)))
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"

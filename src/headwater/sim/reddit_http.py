@@ -1,0 +1,225 @@
+"""The simulated Reddit's answers: from a request to a status, headers and a body, as Reddit writes them."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from html import escape
+from http.server import BaseHTTPRequestHandler
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from headwater.sim.communities import SPANS, SimPost, listed, page_of
+from headwater.sim.reddit_world import Asked, SimReddit
+
+SITE = "https://www.reddit.com"
+DEFAULT_LIMIT = 25
+_SORTS = ("new", "top", "hot", "rising")
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+    shows: tuple[SimPost, ...] = ()
+
+
+class Ask(NamedTuple):
+    method: str
+    path: str
+    query: Mapping[str, str]
+    authorization: str
+
+
+def door_of(reddit: SimReddit) -> type[BaseHTTPRequestHandler]:
+    """Where connections to this Reddit arrive."""
+
+    class Connection(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = 65_536
+
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked = Ask(self.command, parts.path, query, self.headers.get("Authorization", ""))
+            self._send(answer_with_faults(reddit, asked))
+
+        do_POST = do_GET
+
+        def _send(self, answer: Answer) -> None:
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
+            if "Content-Length" not in answer.headers:
+                self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+            self.close_connection = "Content-Length" in answer.headers
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    return Connection
+
+
+def answer_with_faults(reddit: SimReddit, asked: Ask) -> Answer:
+    if asked.path == "/sim/clock":
+        return _clock(reddit, asked)
+    now = reddit.clock.now()
+    fault = reddit.fault()
+    left, reset = reddit.count_request()
+    answer = _answer_or_fault(reddit, asked, now, fault, left)
+    if reddit.limits.requests:
+        counted = {"x-ratelimit-remaining": f"{max(0, left):.1f}", "x-ratelimit-reset": str(reset)}
+        answer = answer._replace(headers={**answer.headers, **counted})
+    with reddit.lock:
+        if fault != "cut":
+            reddit.note_shown(list(answer.shows), now)
+        reddit.asked.append(Asked(now, asked.path, answer.status))
+    if fault == "slow":
+        time.sleep(reddit.faults.slow_seconds)
+    if fault == "cut":
+        # What was promised does not all come: the connection ends first.
+        length = {"Content-Length": str(len(answer.body) + 100)}
+        return answer._replace(body=answer.body[: len(answer.body) // 2], headers={**answer.headers, **length})
+    return answer
+
+
+def _answer_or_fault(reddit: SimReddit, asked: Ask, now: datetime, fault: str | None, left: int) -> Answer:
+    if reddit.limits.requests and left < 0:
+        return Answer(429, b'{"message": "Too Many Requests", "error": 429}')
+    if fault == "busy":
+        return Answer(429, b'{"message": "Too Many Requests", "error": 429}', {"Retry-After": "30"})
+    if fault in ("broken", "unavailable"):
+        status = 500 if fault == "broken" else 503
+        return Answer(status, b"<html><body><h1>whoa there</h1></body></html>", {"Content-Type": "text/html"})
+    steps = [step for step in asked.path.split("/") if step]
+    if asked.path == "/api/v1/access_token":
+        return _token(reddit, asked)
+    if steps[:1] == ["r"] and len(steps) > 1:
+        return _community(reddit, asked, steps[1:], now)
+    if steps == ["subreddits", "search"]:
+        found = [{"kind": "t5", "data": {"display_name": name}} for name in reddit.posts]
+        return _json({"kind": "Listing", "data": {"after": None, "children": found}})
+    return _refusal(404, "Not Found")
+
+
+def _token(reddit: SimReddit, asked: Ask) -> Answer:
+    wanted = "Basic " + b64encode(":".join(reddit.client).encode()).decode()
+    if asked.method != "POST" or asked.authorization != wanted:
+        return _refusal(401, "Unauthorized")
+    life = int(reddit.limits.token_life.total_seconds())
+    return _json({"access_token": reddit.new_token(), "token_type": "bearer", "expires_in": life, "scope": "*"})
+
+
+def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -> Answer:
+    name = steps[0].lower()
+    is_feed = steps[-1] == ".rss"
+    sort = next((step for step in steps[1:] if step in _SORTS), "hot")
+    if not is_feed and not reddit.knows(asked.authorization.removeprefix("Bearer ")):
+        return _refusal(401, "Unauthorized")
+    everything = reddit.posts.get(name)
+    if everything is None:
+        return Answer(302, b"", {"Location": f"/subreddits/search?q={name}"})
+    limit = asked.query.get("limit", "")
+    wanted = min(100, max(1, int(limit))) if limit.isdigit() else DEFAULT_LIMIT
+    span = asked.query.get("t", "day")
+    there = listed(everything, now, sort, span if span in SPANS else "day")[: reddit.limits.listing]
+    page, after = page_of(there, everything, sort, asked.query.get("after"), wanted)
+    if is_feed:
+        return Answer(200, _feed(name, page, now), {"Content-Type": "application/atom+xml"}, tuple(page))
+    children = [{"kind": "t3", "data": as_json(post, now)} for post in page]
+    document = {"kind": "Listing", "data": {"after": after, "before": None, "dist": len(page), "children": children}}
+    raw = asked.query.get("raw_json") == "1"
+    return _json(document if raw else _escaped(document))._replace(shows=tuple(page))
+
+
+def as_json(post: SimPost, now: datetime) -> dict[str, Any]:
+    """A post as the API writes it."""
+    version, removed = post.version_at(now), post.is_removed(now)
+    edited_at = version.since if version.since > post.created_at else None
+    permalink = f"/r/{post.community}/comments/{post.id.removeprefix('t3_')}/{version.title.lower().replace(' ', '_')}/"
+    return {
+        "name": post.id,
+        "id": post.id.removeprefix("t3_"),
+        "subreddit": post.community,
+        "subreddit_name_prefixed": f"r/{post.community}",
+        "title": version.title,
+        "author": post.author,
+        "created_utc": post.created_at.timestamp(),
+        "edited": edited_at.timestamp() if edited_at else False,
+        "is_self": post.link is None,
+        "selftext": version.text,
+        "selftext_html": _markdown(version.text) if version.text else None,
+        "url": post.link or SITE + permalink,
+        "domain": "news.example" if post.link else f"self.{post.community}",
+        "permalink": permalink,
+        "score": post.score_at(now),
+        "ups": post.score_at(now),
+        "upvote_ratio": 0.9,
+        "num_comments": post.comments_at(now),
+        "link_flair_text": post.flair,
+        "over_18": False,
+        "spoiler": False,
+        "stickied": False,
+        "locked": removed,
+        "removed_by_category": "moderator" if removed else None,
+        **({"crosspost_parent": post.crosspost_parent} if post.crosspost_parent else {}),
+    }
+
+
+def _markdown(text: str) -> str:
+    paragraphs = "".join(f"<p>{escape(part)}</p>\n\n" for part in text.split("\n\n"))
+    return f'<!-- SC_OFF --><div class="md">{paragraphs}</div><!-- SC_ON -->'
+
+
+def _feed(name: str, posts: list[SimPost], now: datetime) -> bytes:
+    entries = "".join(_entry(as_json(post, now)) for post in posts)
+    head = '<?xml version="1.0" encoding="UTF-8"?><feed xmlns="http://www.w3.org/2005/Atom">'
+    return f"{head}<id>/r/{name}/new/.rss</id><title>newest submissions : {name}</title>{entries}</feed>".encode()
+
+
+def _entry(post: dict[str, Any]) -> str:
+    author = post["author"]
+    text = post["selftext_html"] or ""
+    ending = (
+        f' &#32; submitted by &#32; <a href="{SITE}/user/{author}"> /u/{author} </a> <br/>'
+        f' <span><a href="{post["url"]}">[link]</a></span> &#32;'
+        f' <span><a href="{SITE}{post["permalink"]}">[comments]</a></span>'
+    )
+    published = datetime.fromtimestamp(post["created_utc"], UTC).isoformat()
+    return (
+        f"<entry><author><name>/u/{author}</name></author><id>{post['name']}</id>"
+        f'<link href="{SITE}{post["permalink"]}"/><published>{published}</published><updated>{published}</updated>'
+        f'<title>{escape(post["title"])}</title><content type="html">{escape(text + ending)}</content></entry>'
+    )
+
+
+def _clock(reddit: SimReddit, asked: Ask) -> Answer:
+    if asked.method == "POST":
+        reddit.clock.advance(timedelta(seconds=float(asked.query.get("seconds", 0))))
+    return _json({"now": reddit.clock.now().isoformat()})
+
+
+def _refusal(status: int, message: str) -> Answer:
+    return _json({"message": message, "error": status})._replace(status=status)
+
+
+def _json(document: Any) -> Answer:
+    return Answer(200, json.dumps(document).encode(), {"Content-Type": "application/json; charset=UTF-8"})
+
+
+def _escaped(value: Any) -> Any:
+    """As the API writes text unless it is asked for `raw_json`."""
+    match value:
+        case str():
+            return escape(value, quote=False)
+        case dict():
+            return {name: _escaped(inner) for name, inner in value.items()}
+        case list():
+            return [_escaped(inner) for inner in value]
+    return value

@@ -1,0 +1,32 @@
+"""Requests have budgets over all processes; visits say what they could not reach; a source has a note about itself."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from headwater.store.types import Moment
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "request_budgets",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("place", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("used_at", Moment(), nullable=True),
+        sa.Column("free_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("name", "place", name=op.f("pk_request_budgets")),
+    )
+    op.add_column("crawls", sa.Column("gap", sa.Boolean(), server_default=sa.false(), nullable=False))
+    op.add_column("sources", sa.Column("gap_at", Moment(), nullable=True))
+    op.add_column("sources", sa.Column("note", sa.Text(), server_default="", nullable=False))
+
+
+def downgrade() -> None:
+    op.drop_column("sources", "note")
+    op.drop_column("sources", "gap_at")
+    op.drop_column("crawls", "gap")
+    op.drop_table("request_budgets")

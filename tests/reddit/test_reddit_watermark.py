@@ -1,0 +1,148 @@
+"""The watermark's rule as a property: whatever a community does, nothing newer than it is lost or stored twice (A2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, select
+
+from headwater.crawl.follow import follow
+from headwater.crawl.record import record
+from headwater.crawl.run import Tools, visit
+from headwater.model import Page, Reader, Request, Response, SavedVisit, Source, SourceState
+from headwater.sim.communities import Habits, SimPost
+from headwater.sim.reddit_http import Ask, answer_with_faults
+from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
+from headwater.sources import KINDS
+from headwater.store import leases
+from headwater.store.db import Database
+from headwater.store.outbox import uuid7
+from headwater.store.tables import posts, sources
+
+
+class AtOnce:
+    """The way to a simulated Reddit without a network in between; and reading without processes."""
+
+    def __init__(self, reddit: SimReddit) -> None:
+        self.reddit = reddit
+        self.token = f"Bearer {reddit.new_token()}"
+
+    async def turn(self) -> datetime | None:
+        return None
+
+    async def wait(self) -> None: ...
+
+    async def fetch(self, request: Request) -> Response:
+        parts = urlsplit(request.url)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        answer = answer_with_faults(self.reddit, Ask("GET", parts.path, query, self.token))
+        return Response(request.url, answer.status, {}, answer.body, self.reddit.clock.now())
+
+    async def read(self, source: Source, state: SourceState, response: Response) -> Page:
+        return KINDS[source.kind].read(source, state, response)
+
+
+class Step(NamedTuple):
+    """Time passes, and the community is visited in some order of listing; perhaps a page fails."""
+
+    minutes: int
+    sort: str
+    time_filter: str
+    limit: int
+    failing: float
+
+
+STEPS = st.lists(
+    st.builds(
+        Step,
+        st.integers(0, 600),
+        st.sampled_from(["new", "new", "top", "hot", "rising"]),
+        st.sampled_from(["hour", "day", "week", "all"]),
+        st.sampled_from([5, 25, 100]),
+        st.sampled_from([0.0, 0.0, 0.4]),
+    ),
+    min_size=2,
+    max_size=8,
+)
+HABITS = st.builds(
+    Habits,
+    posts_per_day=st.sampled_from([5.0, 60.0, 500.0, 1500.0]),
+    late=st.sampled_from([0.0, 0.3]),
+    edited=st.sampled_from([0.0, 0.5]),
+    deleted=st.sampled_from([0.0, 0.3, 0.95]),
+    removed=st.sampled_from([0.0, 0.3]),
+    bursts=st.sampled_from([0.0, 0.6]),
+)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6), habits=HABITS, steps=STEPS, listing=st.sampled_from([150, 1000]))
+def test_a_post_newer_than_the_watermark_is_stored_once_and_the_watermark_passes_none_that_is_not(
+    db: Database, owner: Reader, seed: int, habits: Habits, steps: list[Step], listing: int
+) -> None:
+    limits = Limits(requests=0, listing=listing, token_life=timedelta(days=999))
+    reddit = simulated({"c": habits}, seed=seed, lasts=timedelta(days=2), limits=limits)
+    source_id = db.write_now(follow, owner, f"r/c_{uuid7()[:8]}{uuid7()[-8:]}", reddit.clock.now()).source_id
+    reddit.posts = {community_of(db, source_id): reddit.posts["c"]}
+    way = AtOnce(reddit)
+    for step in steps:
+        reddit.clock.advance(timedelta(minutes=step.minutes))
+        reddit.faults = Faults(broken=step.failing)
+        before, had = mark_of(db, source_id), stored(db, source_id)
+        saved = take(db, way, source_id, step)
+        check(db, saved, before, had, [post for posts in reddit.posts.values() for post in posts])
+
+
+def take(db: Database, way: AtOnce, source_id: int, step: Step) -> SavedVisit:
+    now = way.reddit.clock.now
+    listing = {"sort": step.sort, "time_filter": step.time_filter, "limit": step.limit}
+    db.write_now(lambda conn: conn.execute(sources.update().where(sources.c.id == source_id).values(settings=listing)))
+    lease = uuid7()
+    hour = timedelta(hours=1)
+    [due] = db.write_now(leases.claim_named, [source_id], now=now(), lease=lease, lease_for=hour, gap=timedelta(0))
+    readers: Any = way
+    tools = Tools(way.fetch, readers, now, lambda: 0.0, hour, 60.0, 0.0, {}, lambda _: "", {"reddit": way})
+    return db.write_now(record, [asyncio.run(visit(due, tools))], now())[0]
+
+
+def check(db: Database, saved: SavedVisit, before: datetime | None, had: set[str], truth: list[SimPost]) -> None:
+    now, after, have = saved.visit.started_at, mark_of(db, saved.visit.source_id), stored(db, saved.visit.source_id)
+    assert had <= have
+    there = [post for post in truth if post.is_listed(now)]
+    assert after == before if not saved.watermark_updated else after is not None
+    if before is None or after is None:
+        return
+    assert after >= before
+    passed = [post.id for post in there if before < post.created_at <= after]
+    has_gap = saved.visit.facts is not None and saved.visit.facts.gap
+    assert set(passed) <= have or has_gap
+    if has_gap:
+        shown = {post.source_post_id for post in saved.visit.posts}
+        assert shown <= have
+        assert min(post.created_at for post in there if post.id in shown) > before
+
+
+def stored(db: Database, source_id: int) -> set[str]:
+    def work(conn: Connection) -> Counter[str]:
+        return Counter(conn.execute(select(posts.c.source_post_id).where(posts.c.source_id == source_id)).scalars())
+
+    found = db.read_now(work)
+    assert all(count == 1 for count in found.values())
+    return set(found)
+
+
+def mark_of(db: Database, source_id: int) -> datetime | None:
+    query = select(sources.c.last_seen_created_at).where(sources.c.id == source_id)
+    found: datetime | None = db.read_now(lambda conn: conn.execute(query).scalar_one())
+    return found
+
+
+def community_of(db: Database, source_id: int) -> str:
+    query = select(sources.c.address).where(sources.c.id == source_id)
+    return str(db.read_now(lambda conn: conn.execute(query).scalar_one())).rpartition("/")[2]
