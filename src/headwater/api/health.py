@@ -20,7 +20,7 @@ from headwater.errors import StoreUnavailable
 from headwater.events import health
 from headwater.events.health import Figure, Observed
 from headwater.events.live import Live
-from headwater.store import log_health, migrate, sources
+from headwater.store import alerts, log_health, migrate, sources
 from headwater.wire import Parts
 
 log = structlog.get_logger(__name__)
@@ -132,5 +132,6 @@ async def metrics(parts: WithParts, request: Request) -> Response:
     due = await parts.db.read(sources.count_due, parts.now())
     log_state = await parts.db.read(log_health.examine, _followers(parts))
     counted.note_log(log_state, parts.now())
+    counted.note_alerts(await parts.db.read(alerts.every))
     counted.live_connections.set(live_of(request).count())
     return Response(counted.text(by_status, due), media_type=CONTENT_TYPE_LATEST)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
+from headwater.store.alerts import Alert
 from headwater.store.log_health import LogHealth
 
 
@@ -29,6 +30,7 @@ class Metrics:
         self._dead = self._gauge("headwater_dead_letters", "Events that a consumer gave up on, capped.", "consumer")
         self._oldest = self._gauge("headwater_oldest_event_seconds", "Age of the oldest event that is kept.")
         self._slot = self._gauge("headwater_replication_slot_bytes", "Write-ahead log that is kept for Debezium.")
+        self._alerts = self._gauge("headwater_alerts", "1 while an alert is raised.", "alert")
         self.live_connections = self._gauge("headwater_live_connections", "Connections that follow the live updates.")
 
     def text(self, sources_by_status: Mapping[str, int], due: int) -> bytes:
@@ -48,6 +50,10 @@ class Metrics:
         age = (now - log.oldest_event_at).total_seconds() if log.oldest_event_at else 0.0
         self._oldest.set(max(0.0, age))
         self._slot.set(log.slot_bytes or 0)
+
+    def note_alerts(self, found: Sequence[Alert]) -> None:
+        for one in found:
+            self._alerts.labels(one.name).set(one.cleared_at is None)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(name, meaning, labels, registry=self.registry)

@@ -90,7 +90,6 @@ async def health_page(request: Request, parts: WithParts, reader: Asking) -> Res
         events=bars([(f"{MINUTES - place} min ago", count) for place, count in enumerate(shown.events)]),
         events_total=sum(shown.events),
         visits=[(outcome, shown.visits.get(outcome, 0)) for outcome in OUTCOMES],
-        most_visits=max(shown.visits.values(), default=0),
         lags=[(figure, min(1.0, (figure.value or 0.0) / (figure.limit or 1.0))) for figure in lags],
         letters=shown.letters,
         is_operator=is_operator,
