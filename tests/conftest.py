@@ -36,7 +36,7 @@ def redis_url() -> str:
 
 @pytest.fixture(scope="session")
 def sqlite_schema(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with the newest schema, to be copied: making it takes longer than many a test."""
+    """A file with the newest schema and an owner, to be copied: making it takes longer than many a test."""
     file = tmp_path_factory.mktemp("schema") / "headwater.db"
     _make_schema(f"sqlite:///{file}")
     return file
@@ -51,7 +51,7 @@ def sqlite_url(sqlite_schema: Path, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def postgres_schema() -> Iterator[str]:
-    """The name of a database with the newest schema, to be copied."""
+    """The name of a database with the newest schema and an owner, to be copied."""
     with fresh_postgres_database(service_url("postgres")) as url:
         _make_schema(url)
         yield url.rpartition("/")[2]
@@ -60,6 +60,7 @@ def postgres_schema() -> Iterator[str]:
 def _make_schema(url: str) -> None:
     database = Database(url)
     migrate.upgrade(database)
+    database.write_now(accounts.make_owner, NOON)
     database.close()
 
 

@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "crawl": WORDS | {"sources", "fetch", "store", "events"},
     "work": WORDS | {"store", "crawl", "events", "consumers"},
     "settings": {"errors"},
+    "sim": set(),
     "wire": WORDS
     | {"settings", "sources", "fetch", "store", "dedup", "events", "consumers", "accounts", "crawl", "work"},
     "api": WORDS | {"wire", "settings", "store", "events", "consumers", "accounts", "crawl", "web"},

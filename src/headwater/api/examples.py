@@ -25,6 +25,8 @@ _SOURCE: dict[str, Any] = {
     "last_error_code": None,
     "last_error": None,
     "truncated": False,
+    "note": "",
+    "gap_at": None,
 }
 _VISIT: dict[str, Any] = {
     "started_at": "2026-01-07T09:30:00Z",
@@ -36,6 +38,7 @@ _VISIT: dict[str, Any] = {
     "updated": 0,
     "duplicates": 18,
     "truncated": False,
+    "gap": False,
     "error": None,
 }
 _POST: dict[str, Any] = {

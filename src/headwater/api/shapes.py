@@ -39,6 +39,8 @@ class SourceJson(TypedDict):
     last_error_code: str | None
     last_error: str | None
     truncated: Annotated[bool, Field(description="true: its page has more, or broke off; only its first part is read")]
+    note: Annotated[str, Field(description="what to know about how it is read; empty: nothing")]
+    gap_at: Annotated[Time | None, Field(description="when posts last went by unseen between two visits")]
 
 
 class VisitJson(TypedDict):
@@ -53,6 +55,7 @@ class VisitJson(TypedDict):
     updated: int
     duplicates: int
     truncated: bool
+    gap: Annotated[bool, Field(description="true: posts went by unseen since the visit before")]
     error: str | None
 
 
@@ -155,6 +158,8 @@ def source_json(source: WatchedSource) -> SourceJson:
         "last_error_code": source.last_error_code,
         "last_error": source.last_error,
         "truncated": source.truncated,
+        "note": source.note,
+        "gap_at": iso_or_none(source.gap_at),
     }
 
 
@@ -169,6 +174,7 @@ def visit_json(visit: PastVisit) -> VisitJson:
         "updated": visit.updated,
         "duplicates": visit.duplicates,
         "truncated": visit.truncated,
+        "gap": visit.gap,
         "error": visit.error,
     }
 

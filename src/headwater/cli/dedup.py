@@ -109,6 +109,7 @@ def explain(one: PostId, other: PostId, as_json: Json = False) -> None:
 def evaluate(
     file: Annotated[Path, typer.Argument(help="Labelled posts, a JSON object a line; .xz is decompressed.")],
     level: Annotated[str, typer.Option(help="repeats or stories.")] = "repeats",
+    shuffle: Annotated[int | None, typer.Option(help="Seed: posts in random order, without their times.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run the engine over labelled posts as in production and compare its groups with the labels."""
@@ -118,7 +119,7 @@ def evaluate(
         raise BadInput(f"--level {level}: choose repeats or stories.")
     if not file.is_file():
         raise BadInput(f"There is no file {file}.")
-    result = measure(file, level)
+    result = measure(file, level, shuffle=shuffle)
     if as_json:
         json_line(result)
     else:

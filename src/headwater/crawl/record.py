@@ -93,6 +93,7 @@ def report(saved: SavedVisit) -> dict[str, object]:
         "duplicates": saved.count("same"),
         "watermark_updated": saved.watermark_updated,
         "truncated": visit.facts is not None and visit.facts.truncated,
+        "gap": visit.facts is not None and visit.facts.gap,
         "seconds": round(visit.seconds, 3),
         "error": error,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from headwater.dedup.machine_code import folder
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 try:
@@ -17,6 +19,7 @@ except ImportError:  # pragma: no cover
 
 else:
     IS_COMPILED = True
+    numba.config.CACHE_DIR = str(folder())  # type: ignore[attr-defined]
 
     def compiled(function: Function) -> Function:
         """The function in machine code, kept on disk between processes. Other threads run while it does."""

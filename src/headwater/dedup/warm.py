@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import hashlib
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headwater.dedup.machine_code import folder
 from headwater.model import PostText
 
 _PAGEOUT = 21  # madvise(2), Linux 5.4: write back or drop these pages; whoever needs one gets it again
 _COMPILER = "libllvmlite"
+_DONE = "done"
 _SAMPLES = (
     "River floods the copper mine at Halvorsen and stops production for weeks",
     "BREAKING: River floods the copper mine at Halvorsen and stops production for weeks",
@@ -31,7 +33,7 @@ _SAMPLES = (
 
 def is_compiled() -> bool:
     """Whether this very code was compiled before, so that nobody has to wait for it."""
-    return any(place.exists() for place in _notes())
+    return (folder() / _DONE).exists()
 
 
 async def compile_all() -> None:
@@ -60,20 +62,14 @@ def let_go_of_compiler() -> None:
         madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _PAGEOUT)
 
 
-def _notes() -> list[Path]:
-    """Where it is noted that this code was compiled: beside it, or at home where that must not be written."""
-    folder = Path(__file__).parent
-    looks = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.glob("*.py"))
-    name = f"compiled-{hashlib.sha256(repr((sys.version, looks)).encode()).hexdigest()[:16]}"
-    return [folder / "__pycache__" / name, Path.home() / ".cache" / "headwater" / name]
-
-
 def _take_note() -> None:
-    for place in _notes():
-        with contextlib.suppress(OSError):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.touch()
-            return
+    """It is all there. What was compiled from older code goes."""
+    for older in folder().parent.glob("compiled-*"):
+        if older != folder():
+            shutil.rmtree(older, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder().mkdir(parents=True, exist_ok=True)
+        (folder() / _DONE).touch()
 
 
 def _mappings(maps: str, name: str) -> Iterator[tuple[int, int]]:

@@ -48,6 +48,8 @@ class WatchedSource(NamedTuple):
     last_error_code: str | None
     last_error: str | None
     truncated: bool
+    note: str
+    gap_at: datetime | None
 
 
 SILENT_AFTER = timedelta(days=60)
@@ -69,6 +71,7 @@ class PastVisit(NamedTuple):
     updated: int
     duplicates: int
     truncated: bool
+    gap: bool
     error: str | None
 
 
@@ -83,6 +86,7 @@ class VisitElsewhere(NamedTuple):
     duplicates: int
     watermark_updated: bool
     truncated: bool
+    gap: bool
     seconds: float
     error: str | None
 
@@ -221,6 +225,7 @@ def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) 
             row.duplicates,
             row.watermark_updated,
             row.truncated,
+            row.gap,
             row.seconds,
             row.error,
         )
@@ -296,6 +301,8 @@ def _watched_row(row: Row[Any], now: datetime) -> WatchedSource:
         last_error_code=row.last_error_code,
         last_error=row.last_error,
         truncated=row.truncated,
+        note=row.note,
+        gap_at=row.gap_at,
     )
 
 
