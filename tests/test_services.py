@@ -135,6 +135,8 @@ def test_that_does_not(): pass
 def test_a_skip_fails_the_run_only_under_ci(tmp_path: Path, ci: str, reason: str, data: str, passes: bool) -> None:
     shutil.copytree(ROOT / "tests" / "support", tmp_path / "support")
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "api").mkdir()
+    shutil.copy(ROOT / "tests" / "api" / "running.py", tmp_path / "api")
     (tmp_path / "present").mkdir()
     (tmp_path / "test_it.py").write_text(SKIPPING.format(reason=reason))
     environment = {**os.environ, "CI": ci, "HEADWATER_TEST_DATA": str(tmp_path / data)}

@@ -233,7 +233,8 @@ def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) 
     ]
     there = set(conn.execute(select(sources.c.id).where(sources.c.id.in_(source_ids))).scalars())
     gone = [source_id for source_id in source_ids if source_id not in there]
-    return found + [VisitElsewhere("", id, "failed", 0, 0, 0, False, False, 0.0, "The source is gone.") for id in gone]
+    said = "The source is gone."
+    return found + [VisitElsewhere("", id, "failed", 0, 0, 0, False, False, False, 0.0, said) for id in gone]
 
 
 def count_posts(conn: Connection, source_id: int) -> int:
