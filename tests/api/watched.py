@@ -28,4 +28,6 @@ SOURCE = WatchedSource(
     last_error_code=None,
     last_error=None,
     truncated=False,
+    note="",
+    gap_at=None,
 )
