@@ -14,6 +14,7 @@ _FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\\\ud800-\udfff]")
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _USERINFO_SAFE = "%:!$&'()*+,;=~-._"
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
+_BARE_HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d+)?([/?#].*)?")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
 # None of these schemes runs a script or reads a local file when it is followed.
@@ -37,6 +38,12 @@ _TRACKING = re.compile(
 
 # Most addresses have nothing that could make two of them the same but for these parts; no need to take them apart.
 _PLAIN_ADDRESS = re.compile(r"https?://(?:www\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)(/[\w/.~+,;=:@!$&'()*-]*)?", re.ASCII)
+
+
+def with_scheme(address: str) -> str:
+    """What a person types, `example.org/blog`, as an address; anything else is left as it is."""
+    address = address.strip()
+    return f"https://{address}" if _BARE_HOST.fullmatch(address) else address
 
 
 def canonical(address: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headwater import urls
-from headwater.crawl import follow as following
 from headwater.errors import NotFound
 from headwater.model import Reader
 from headwater.store import sources
@@ -11,7 +10,7 @@ from headwater.wire import Parts
 
 
 def source_id(parts: Parts, owner: Reader, name: str) -> int:
-    address = name if name.isdigit() else urls.canonical(following.with_scheme(name))
+    address = name if name.isdigit() else urls.canonical(urls.with_scheme(name))
     wanted, _ = urls.without_credential(address)
     found = parts.db.read_now(sources.find, owner, wanted)
     if found is None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from headwater import urls, wire
 from headwater.crawl import discover
-from headwater.crawl.follow import with_scheme
 from headwater.crawl.run import judge
 from headwater.errors import BadInput, NotAFeed
 from headwater.model import Page, Post, Response, Source, SourceState
@@ -23,11 +22,11 @@ async def read(parts: Parts, what: str) -> tuple[str, Page]:
         if Path(what).is_file():
             answer = Response("", 200, {}, Path(what).read_bytes(), parts.now())
             return what, await readers.read(Source(0, "rss", ""), SourceState(), answer)
-        if "://" not in what and with_scheme(what) == what:
+        if "://" not in what and urls.with_scheme(what) == what:
             raise BadInput(f"{what} is neither a file nor an address.")
         client = wire.open_client(parts)
         try:
-            source = Source(0, "rss", urls.canonical(with_scheme(what)))
+            source = Source(0, "rss", urls.canonical(urls.with_scheme(what)))
             answer = await client.fetch(KINDS["rss"].first(source, SourceState()))
             judge(answer)
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple
@@ -19,9 +18,6 @@ from headwater.sources.reddit import community_address
 from headwater.store import outbox, sources
 from headwater.store.sources import Added
 
-_BARE_HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d+)?([/?#].*)?")
-
-
 Seal = Callable[[str], bytes]
 
 
@@ -31,16 +27,10 @@ class Imported(NamedTuple):
     refused: dict[str, str]
 
 
-def with_scheme(address: str) -> str:
-    """What a person types, `example.org/blog`, as an address; anything else is left as it is."""
-    address = address.strip()
-    return f"https://{address}" if _BARE_HOST.fullmatch(address) else address
-
-
 def kind_and_address(typed: str) -> tuple[str, str]:
     """What a person means: a community of Reddit in any spelling, or the feed or site at an address."""
     community = community_address(typed)
-    return ("reddit", community) if community else ("rss", urls.canonical(with_scheme(typed)))
+    return ("reddit", community) if community else ("rss", urls.canonical(urls.with_scheme(typed)))
 
 
 def follow(

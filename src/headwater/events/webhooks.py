@@ -109,7 +109,7 @@ def replay(conn: Connection, reader: Reader, webhook_id: int, delivery_id: int, 
 
 def usable_address(address: str) -> str:
     """Whether it may be connected to is decided when something is sent: by then, a name may stand for another one."""
-    canonical, credential = urls.without_credential(urls.canonical(address))
+    canonical, credential = urls.without_credential(urls.canonical(urls.with_scheme(address)))
     if credential:
         raise BadAddress("An address with a password cannot be used. The signature shows the receiver who sends.")
     return canonical
