@@ -48,7 +48,7 @@ def test_reading_one_reads_the_story(headwater: Running, opened: Open) -> None:
 def test_folding_is_chosen_on_a_page(headwater: Running, opened: Open) -> None:  # C8
     fold(headwater, publish(headwater, FLOOD, FLOOD_AGAIN, FLOOD_TOLD))
     page = opened("/folding")
-    page.get_by_label("nothing").check()
+    page.get_by_label("Fold nothing").check()
     page.get_by_role("button", name="Save").click()
     page.goto(headwater.url)
     expect(page.locator(".entry")).to_have_count(3)
