@@ -139,8 +139,8 @@ def _saw_all(visit: Visit) -> bool:
 
 
 def newest_post(found: Sequence[Post]) -> Post | None:
-    """The post that the watermark stands for. A date that we made up counts only where there is no true one."""
-    return max(found, key=lambda post: (post.dated, post.created_at), default=None)
+    """The post that the watermark stands for."""
+    return max(found, key=lambda post: post.created_at, default=None)
 
 
 def _refused(visit: Visit, row: tuple[Any, ...] | None) -> SavedVisit:
