@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from api.running import Running, running
 from headwater.model import Reader
@@ -32,6 +33,13 @@ def redis_url() -> str:
     """An empty Redis database. Test processes that run side by side have one each."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
     return empty_redis_database(service_url("redis"), int(worker.removeprefix("gw")))
+
+
+@pytest.fixture(autouse=True)
+def log_as_before() -> Iterator[None]:
+    """A command that runs within the test's process says where to log; nobody after it should log there."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

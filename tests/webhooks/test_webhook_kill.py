@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -57,6 +59,26 @@ def start(environ: dict[str, str]) -> Iterator[Start]:
     for process in started:
         if process.poll() is None:
             kill(process)
+
+
+def stop_between_writes(process: subprocess.Popen[str], sending: Sending) -> None:
+    """SQLite has one writer: while a process is stopped in the middle of a write, nobody can take its place."""
+    process.send_signal(signal.SIGSTOP)
+    while sending.parts.db.is_sqlite and not _can_write(sending):
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGSTOP)
+
+
+def _can_write(sending: Sending) -> bool:
+    store = sqlite3.connect(sending.parts.db.engine.url.database or "", timeout=0.2, isolation_level=None)
+    try:
+        store.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        store.close()
+    return True
 
 
 def test_a_kill_while_sending_loses_nothing_and_repeats_can_be_told(
@@ -113,7 +135,10 @@ def test_a_process_that_was_stopped_past_its_lease_is_fenced(
     sending.publish(*range(10))
     stopped = start(0)
     wait_until(lambda: receiver.got)
-    stopped.send_signal(signal.SIGSTOP)
+    stop_between_writes(stopped, sending)
+    time.sleep(
+        1.2
+    )  # its own clock is not past the lease, but past the second after which it looks whether it still has it
     start(PAST_THE_LEASE)
     wait_until(lambda: len(receiver.got) == 11 and not sending.look(made).waiting)
     released.set()
