@@ -12,6 +12,9 @@ import pytest
 
 from api.running import Running
 from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, fold, publish
+from support.posts import a_post
+
+PLACES = ("Halvorsen", "Brekke", "Lindal", "Osterby")
 
 
 def test_posts_are_folded_by_hand_and_those_decided_are_skipped(on_both: Running) -> None:  # C6, C9
@@ -99,6 +102,17 @@ def test_a_manual_run_proposes_and_a_hybrid_one_folds_exact_repeats(on_both: Run
     assert len(client.get("/api/stream").json()["items"]) == 3
     client.post("/api/deduplicate/batch", {"post_ids": ids, "config": {"deduplication_method": "hybrid"}})
     assert len(client.get("/api/stream").json()["items"]) == 2
+
+
+def test_a_thousand_posts_are_folded_by_one_request(on_both: Running) -> None:  # C10
+    source_id = on_both.source()
+    titles = [f"{place} mine number {number} reports its yearly output" for number in range(250) for place in PLACES]
+    now = on_both.parts.now()
+    ids = on_both.publish(source_id, *(a_post(title, title, content="", created_at=now) for title in titles))
+    run = on_both.program().post("/api/deduplicate/batch", {"post_ids": ids, "config": {"batch_size": 400}}).json()
+    assert (run["decided"], run["already_decided"]) == (1000, 0)
+    again = on_both.program().post("/api/deduplicate/batch", {"post_ids": ids}).json()
+    assert (again["decided"], again["already_decided"]) == (0, 1000)
 
 
 def test_a_reader_chooses_how_much_is_folded(on_both: Running) -> None:  # C8
