@@ -59,6 +59,13 @@ class Enclosure(NamedTuple):
     length: int | None = None
 
 
+class Image(NamedTuple):
+    """A picture that a post shows; `alt` is what it says about it in words."""
+
+    url: str
+    alt: str = ""
+
+
 class Reference(NamedTuple):
     """That a post points at another: `kind` is repost, quote, reply or crosspost; `id` is the other's id or URL."""
 
@@ -89,6 +96,7 @@ class Post(NamedTuple):
     reference: Reference | None = None
     enclosures: tuple[Enclosure, ...] = ()
     extra: Mapping[str, Any] = {}
+    images: tuple[Image, ...] = ()
 
 
 class Facts(NamedTuple):
@@ -112,12 +120,33 @@ class Facts(NamedTuple):
     note: str = ""
 
 
+class Item(NamedTuple):
+    """What a list names and another page tells: a thread of a board, an article of a site.
+
+    `id` is its identity within the source. `mark` is how the list describes its present state, such as the number of
+    replies or the time of the last one: where it differs from what was seen, there is something new to read.
+    `url` is what to fetch; of one that was read before, the page where reading ended. `pinned` ones stand above the
+    list's order.
+    """
+
+    id: str
+    url: str
+    title: str = ""
+    mark: str = ""
+    created_at: datetime | None = None
+    pinned: bool = False
+
+
 class Page(NamedTuple):
-    """What one answer says: posts, what to request next (None: this was all), facts about the source."""
+    """What one answer says: posts, what to request next (None: this was all), facts about the source.
+
+    `items` are what a list names but does not tell.
+    """
 
     posts: list[Post]
     next: Request | None
     facts: Facts
+    items: tuple[Item, ...] = ()
 
 
 class DueSource(NamedTuple):
