@@ -300,6 +300,16 @@ Index("ix_event_outbox_partition", event_outbox.c.partition, event_outbox.c.xid,
     dialect="postgresql"
 )
 
+consumer_trials = Table(
+    "consumer_trials",
+    metadata,
+    Column("consumer", Text, nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("event_id", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("began_at", Moment, nullable=False),
+    PrimaryKeyConstraint("consumer", "partition", "event_id"),
+)
 consumer_cursors = Table(
     "consumer_cursors",
     metadata,
