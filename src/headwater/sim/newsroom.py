@@ -1,0 +1,109 @@
+"""What happens in the simulated world, and who tells of it when: stories told several times, reposts, edits and noise.
+
+Pure: a seed decides all. The sites of the simulated internet show what is told in their places.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from headwater.sim.frames import CHATTER, FRAMES, Frame, Words
+
+_PREFIXES = {"en": ("BREAKING: ", "Just in: ", ""), "zh": ("【快讯】", "突发：", "")}
+_OPEN = ("reddit", "forum", "x")
+_AUTHORS = ("a.keller", "northwind", "mira_t", "old_salt", "jun", "pilar", "观潮人", "river_reader")
+
+
+class Place(NamedTuple):
+    """Where something is told: a `kind` of site, its name there, and its language."""
+
+    kind: str
+    name: str
+    lang: str
+
+
+class Telling(NamedTuple):
+    """What is told in a place at a time. `story` is None for noise; `edited` is what it says later, and from when."""
+
+    id: int
+    story: int | None
+    place: Place
+    at: datetime
+    author: str
+    title: str
+    text: str
+    edited: tuple[datetime, str] | None = None
+
+
+class Rhythm(NamedTuple):
+    """Within which time a story is told; what share of tellings are reposts or edited later."""
+
+    spread: timedelta = timedelta(minutes=25)
+    reposts: float = 0.25
+    edits: float = 0.1
+
+
+def history(
+    places: Sequence[Place], begins: datetime, lasts: timedelta, seed: int = 1, rhythm: Rhythm = Rhythm()
+) -> list[Telling]:
+    """All that is told from `begins` on, in the order of time. Nothing happens twice: there is one of each event."""
+    chance = random.Random(f"newsroom:{seed}")
+    told: list[Telling] = []
+    for story, frame in enumerate(chance.sample(FRAMES, len(FRAMES))):
+        told += _tellings(story, frame, places, begins + lasts * (story / len(FRAMES)), chance, rhythm)
+    told += _noise(places, begins, lasts, chance)
+    told.sort(key=lambda telling: telling.at)
+    return [telling._replace(id=number) for number, telling in enumerate(told, 1)]
+
+
+def told_in(place: Place, told: Sequence[Telling]) -> list[Telling]:
+    return [telling for telling in told if telling.place == place]
+
+
+def _tellings(
+    story: int, frame: Frame, places: Sequence[Place], at: datetime, chance: random.Random, rhythm: Rhythm
+) -> Iterator[Telling]:
+    """One story in several places: each place tells it at most once, in words of its own or in another's."""
+    filled = {gap: choices[(story + len(gap)) % len(choices)] for gap, choices in frame.gaps.items()}
+    for lang in ("en", "zh"):
+        theirs = [place for place in places if place.lang == lang]
+        ways = list(_ways(frame, lang))
+        chance.shuffle(ways)
+        last: Words | None = None
+        for place in chance.sample(theirs, min(len(theirs), chance.randint(1, len(ways) + 1))):
+            repeated = last is not None and (not ways or chance.random() < rhythm.reposts)
+            words = last if repeated and last is not None else _fill(ways.pop(), filled)
+            prefix = chance.choice(_PREFIXES[lang]) if repeated else ""
+            last = words
+            when = at + rhythm.spread * chance.random()
+            edited = None
+            if chance.random() < rhythm.edits:
+                edited = (when + rhythm.spread / 4, _corrected(words.text, lang))
+            author = chance.choice(_AUTHORS)
+            yield Telling(0, story, place, when, author, prefix + words.title, words.text, edited)
+
+
+def _noise(places: Sequence[Place], begins: datetime, lasts: timedelta, chance: random.Random) -> Iterator[Telling]:
+    """What people talk of where everybody may write."""
+    chatty = [place for place in places if place.kind in _OPEN]
+    for words in CHATTER if chatty else ():
+        yield Telling(0, None, chance.choice(chatty), begins + lasts * chance.random(), chance.choice(_AUTHORS), *words)
+
+
+def _ways(frame: Frame, lang: str) -> tuple[Words, ...]:
+    return frame.english if lang == "en" else frame.chinese
+
+
+def _fill(words: Words, filled: dict[str, str]) -> Words:
+    return Words(words.title.format(**filled), words.text.format(**filled))
+
+
+def _corrected(text: str, lang: str) -> str:
+    return (
+        f"{text} （更正：此前版本时间有误。）"
+        if lang == "zh"
+        else f"{text} Correction: an earlier version gave a wrong time."
+    )
