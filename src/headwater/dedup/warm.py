@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import fcntl
 import os
 import shutil
 import sys
@@ -79,7 +80,22 @@ def _mappings(maps: str, name: str) -> Iterator[tuple[int, int]]:
             yield int(start, 16), int(end, 16)
 
 
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One process compiles, the others wait for it: it would take as much longer as there are processes."""
+    folder().parent.mkdir(parents=True, exist_ok=True)
+    with (folder().parent / "compiling").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def main() -> None:
+    with _alone():
+        if not is_compiled():
+            _compile()
+
+
+def _compile() -> None:
     from headwater.dedup.engine import Engine
 
     os.nice(10)
