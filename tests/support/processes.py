@@ -15,8 +15,12 @@ from headwater import wire
 from headwater.settings import load
 from headwater.work import embedded
 
+def tell(saved):
+    if not saved.accepted:
+        print("refused", flush=True)
+
 async def crawl(parts):
-    async with wire.crawling(parts, lambda saved: None) as crawler:
+    async with wire.crawling(parts, tell) as crawler:
         print("crawling", flush=True)
         await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, asyncio.Event())
 
