@@ -17,7 +17,7 @@ run:  ## set up, then serve on http://127.0.0.1:8080 until Ctrl-C
 test: lint  ## set up, then check and test everything (ARGS="-k words" picks tests)
 	@.venv/bin/python -c "from headwater.dedup import warm; warm.make()" & \
 	    scripts/services up || echo "Tests that need what is missing will be skipped."; wait
-	@eval "$$(scripts/services env)" && exec .venv/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
+	@eval "$$(scripts/services env)" && unset PYTHONDONTWRITEBYTECODE && exec .venv/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
 
 test-search:  ## the same with new and far more random examples, for a night
 	@$(MAKE) test ARGS="--hypothesis-profile=search $(ARGS)"

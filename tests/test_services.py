@@ -67,7 +67,7 @@ def connect_answers(url: str) -> bool:
         return answer.read() == b"[]"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_kafka_whose_data_were_spoilt_starts_with_new_ones_and_connect_after_it(checkout: Checkout) -> None:
     if "HEADWATER_TEST_CONNECT" not in os.environ:
         pytest.skip("no connect: HEADWATER_TEST_CONNECT is not set (scripts/services up connect)")
@@ -114,6 +114,22 @@ def test_an_unknown_service_is_an_error_that_names_the_known_ones(checkout: Chec
         "no such name: oracle; there are postgres, postgres-2, postgres-3, postgres-4, redis, kafka, connect for up"
         in answer.stderr
     )
+
+
+def test_test_processes_have_a_postgres_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWATER_TEST_POSTGRES_URL", "the first")
+    monkeypatch.setenv("HEADWATER_TEST_POSTGRES_3_URL", "the third")
+    monkeypatch.delenv("HEADWATER_TEST_POSTGRES_9_URL", raising=False)
+    urls = {}
+    for name in ("gw0", "gw2", "gw8"):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", name)
+        urls[name] = service_url("postgres")
+    assert urls == {"gw0": "the first", "gw2": "the third", "gw8": "the first"}
+
+
+def test_there_are_as_many_postgres_as_make_runs_test_processes(checkout: Checkout) -> None:
+    servers = [line for line in checkout.services("status").splitlines() if line.startswith("postgres")]
+    assert f"TEST_PROCESSES ?= {len(servers)}\n" in (ROOT / "Makefile").read_text()
 
 
 SKIPPING = """

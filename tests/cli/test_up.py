@@ -54,7 +54,7 @@ def ask(address: str, method: str, path: str, token: str, body: Any = None) -> t
     return answer.status, json.loads(text) if text else None
 
 
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen"
@@ -81,7 +81,7 @@ def test_an_address_added_over_http_is_answered_at_once_and_read_behind_it(
         found = until(lambda: ask(link, "GET", "/api/posts?q=first", token)[1]["items"])
         assert found[0]["title"] == "first"
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -97,7 +97,7 @@ def test_a_stop_lets_visits_finish_and_gives_the_others_back(
             ask(link, "POST", "/api/sources", token, {"address": world.url(path)})
         until(lambda: len(world.asked) == 2)
         process.send_signal(number)
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
         assert process.stdout is not None
         assert "Stopped." in process.stdout.read()
     rows = {row["address"].removeprefix(world.address): row for row in headwater("sources", "--json").lines}

@@ -26,7 +26,6 @@ def visits(parts: Parts) -> int:
     return parts.db.read_now(lambda conn: conn.scalar(select(func.count()).select_from(crawls))) or 0
 
 
-@pytest.mark.timeout(180)
 def test_two_processes_together_keep_the_gap_between_requests_to_one_host(environ: dict[str, str], world: Web) -> None:
     environ |= {"HEADWATER_HOST_GAP_SECONDS": "1"}  # D7, and so at most 60 in 60 s: A10
     parts = wire.open_parts(load(environ))
@@ -48,7 +47,6 @@ def test_two_processes_together_keep_the_gap_between_requests_to_one_host(enviro
     parts.close()
 
 
-@pytest.mark.timeout(180)
 def test_a_pause_that_one_process_was_asked_for_holds_for_the_other(environ: dict[str, str], world: Web) -> None:  # H31
     parts = wire.open_parts(load(environ))
     owner = wire.prepare_store(parts)

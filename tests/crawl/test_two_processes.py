@@ -6,7 +6,6 @@ import signal
 import threading
 from functools import partial
 
-import pytest
 from sqlalchemy import func, select, update
 
 from headwater import wire
@@ -23,7 +22,6 @@ def visits_reach(parts: Parts, count: int) -> bool:
     return bool(made and made >= count)
 
 
-@pytest.mark.timeout(180)
 def test_two_processes_never_visit_one_source_at_the_same_time(environ: dict[str, str], world: Web) -> None:  # D5
     parts = wire.open_parts(load(environ))
     owner = wire.prepare_store(parts)
@@ -41,7 +39,6 @@ def test_two_processes_never_visit_one_source_at_the_same_time(environ: dict[str
     parts.close()
 
 
-@pytest.mark.timeout(180)
 def test_a_process_paused_past_its_lease_cannot_write_its_late_result(environ: dict[str, str], world: Web) -> None:
     # H85
     parts = wire.open_parts(load(environ))

@@ -150,11 +150,15 @@ async def test_many_requests_at_once_get_their_own_answers(serve: Serve, new_cli
 
 async def test_no_more_transfers_run_at_once_than_allowed(serve: Serve, new_client: NewClient) -> None:
     running = most = 0
+    all_run = asyncio.Event()
 
     async def speak(head: bytes, writer: Writer) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
+        if running == 3:
+            all_run.set()
+        await all_run.wait()
         await asyncio.sleep(0.01)
         running -= 1
         writer.write(answer())
@@ -162,6 +166,7 @@ async def test_no_more_transfers_run_at_once_than_allowed(serve: Serve, new_clie
     server = await serve(speak)
     for limits in ({"max_connections": 3}, {"max_connections_per_host": 3}):
         most = 0
+        all_run.clear()
         client = new_client(**limits)
         await asyncio.gather(*(client.fetch(Request(server.url())) for _ in range(12)))
         assert most == 3

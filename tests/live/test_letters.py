@@ -182,7 +182,7 @@ class Terminal:
 
     def __call__(self, *words: str, code: int = 0) -> str:
         command = [sys.executable, "-m", "headwater", *words]
-        done = subprocess.run(command, env=self._environ, capture_output=True, timeout=60, text=True)
+        done = subprocess.run(command, env=self._environ, capture_output=True, timeout=200, text=True)
         assert done.returncode == code, done.stderr
         return done.stdout or done.stderr
 

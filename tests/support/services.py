@@ -51,7 +51,7 @@ def fresh_postgres_database(server_url: str, template: str = "template1") -> Ite
 
 def _drop(server: psycopg.Connection, name: sql.Identifier) -> None:
     """A connector that was told to go may make its slot once more before it goes: then the slot goes first."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while True:
         try:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))

@@ -23,7 +23,8 @@ def browser() -> Iterator[Browser]:
     if program is None:
         pytest.skip("no chromium (scripts/services install chromium)")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=[*QUIET.split(), "--disable-sync"])
+        options = [*QUIET.split(), "--disable-sync"]
+        started = playwright.chromium.launch(executable_path=program, args=options, timeout=2 * PATIENCE)
         yield started
         started.close()
 

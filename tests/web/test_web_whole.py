@@ -48,6 +48,7 @@ def test_an_address_typed_into_the_page_becomes_posts_in_the_stream(tmp_path: Pa
         )
         world.pages["/feed.xml"] = Answer(rss("first", "second"))
         page = browser.new_page()
+        page.set_default_timeout(60_000)
         page.goto(link)
         page.get_by_label("Address of a feed or a site").fill(world.url("/"))
         page.get_by_role("button", name="Follow", exact=True).click()
