@@ -31,6 +31,7 @@ class AtOnce:
 
     def __init__(self, reddit: SimReddit) -> None:
         self.reddit = reddit
+        self.places = asyncio.Semaphore(1)
         self.token = f"Bearer {reddit.new_token()}"
 
     async def turn(self) -> datetime | None:
