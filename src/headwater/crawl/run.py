@@ -183,7 +183,7 @@ async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Pa
                 response = await _ask(kind, asked, tools)
                 further = await tools.readers.read(due.source, due.state, response)
                 posts += further.posts
-                asked, gap = further.next, gap and further.facts.gap
+                asked, gap = further.next, further.facts.gap if further.posts else gap
     except TimeoutError:
         failure = TimedOut("There was no time for all pages of the listing.")
     except SourceFailure as error:
