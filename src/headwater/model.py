@@ -103,8 +103,8 @@ class Facts(NamedTuple):
     """What a page says about its source.
 
     `whole` is False where posts newer than the watermark may be missing from it: then the watermark stays. `gap` says
-    that it ends before the watermark: unless a further page goes on, posts have gone by unseen. `note` is what a person
-    should know about how the source is read.
+    that it does not reach back to the watermark: unless a further page does, posts have gone by unseen. `note` is what
+    a person should know about how the source is read.
     """
 
     format: str = ""

@@ -185,10 +185,10 @@ def way_to_reddit(parts: Parts, client: Client, rest: Callable[[float], Awaitabl
     turns = Turns(parts.db, reddit_budget(settings), parts.now, rest)
     site = settings.reddit_url.rstrip("/")
     if not settings.reddit_client_id or not settings.reddit_client_secret:
-        return RedditFeeds(client.fetch, turns, site)
+        return RedditFeeds(client.fetch, turns, site, settings.reddit_max_concurrency)
     secret = settings.reddit_client_secret.get_secret_value()
     app = App(settings.reddit_client_id, secret, site, settings.reddit_api_url.rstrip("/"))
-    return RedditApi(app, client.fetch, turns, parts.now)
+    return RedditApi(app, client.fetch, turns, parts.now, settings.reddit_max_concurrency)
 
 
 def open_readers(parts: Parts) -> Readers:

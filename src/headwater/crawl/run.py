@@ -36,7 +36,14 @@ BUSY = (429, 503)
 
 
 class Way(Protocol):
-    """How a kind of source is asked that has a budget of requests."""
+    """How a kind of source is asked that has a budget of requests.
+
+    A visit keeps one of `places` to its end. So no request queues for a connection while its place in the budget ages:
+    what was taken out of the budget goes out at once.
+    """
+
+    @property
+    def places(self) -> asyncio.Semaphore: ...
 
     async def turn(self) -> datetime | None:
         """Take one request out of the budget; None: go ahead. Otherwise the time at which to ask again."""
@@ -79,18 +86,27 @@ async def visit(due: DueSource, tools: Tools) -> Visit:
     wait = (due.start_at - tools.now()).total_seconds()
     if wait > 0:
         await asyncio.sleep(wait)
+    way = tools.ways.get(due.source.kind)
+    if way is None:
+        return await _visit_now(due, tools, None)
+    async with way.places:
+        if tools.now() + timedelta(seconds=tools.visit_seconds) > due.lease_until:
+            return _put_off(due, tools.now(), tools.now(), f"its turn at {due.host}")
+        return await _visit_now(due, tools, way)
+
+
+async def _visit_now(due: DueSource, tools: Tools, way: Way | None) -> Visit:
     started_at, started = tools.now(), time.monotonic()
     held_until = tools.held.get(due.host)
     if held_until and held_until > started_at:
         return _put_off(due, started_at, held_until, f"{due.host} asked for a pause")
-    way = tools.ways.get(due.source.kind)
-    turn_at = await way.turn() if way else None
-    if turn_at:
-        tools.held[due.host] = turn_at
-        spent = _put_off(due, started_at, turn_at, f"its turn at {due.host}")
-        return spent._replace(host=due.host, hold_host_until=turn_at)
     try:
         async with asyncio.timeout(tools.visit_seconds):
+            turn_at = await way.turn() if way else None
+            if turn_at:
+                tools.held[due.host] = turn_at
+                spent = _put_off(due, started_at, turn_at, f"its turn at {due.host}")
+                return spent._replace(host=due.host, hold_host_until=turn_at)
             look = await _look(due, tools)
     except TimeoutError:
         failure: SourceFailure = TimedOut(f"The visit took more than {tools.visit_seconds:g} s.")
@@ -167,7 +183,7 @@ async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Pa
                 response = await _ask(kind, asked, tools)
                 further = await tools.readers.read(due.source, due.state, response)
                 posts += further.posts
-                asked, gap = further.next, gap and further.facts.gap
+                asked, gap = further.next, further.facts.gap if further.posts else gap
     except TimeoutError:
         failure = TimedOut("There was no time for all pages of the listing.")
     except SourceFailure as error:

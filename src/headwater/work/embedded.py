@@ -46,14 +46,14 @@ async def run(
     while not stop.is_set():
         pause = POLL_SECONDS
         try:
-            pause = await _round(db, crawler, pace, now)
+            pause = await step(db, crawler, pace, now)
         except HeadwaterError as error:
             log.warning("crawl.waits", error=error.detail)
             pause = TROUBLE_SECONDS
         await rest(pause, woken, crawler.changed, stop=stop)
 
 
-async def _round(db: Database, crawler: Crawler, pace: Pace, now: Callable[[], datetime]) -> float:
+async def step(db: Database, crawler: Crawler, pace: Pace, now: Callable[[], datetime]) -> float:
     """Claim and start what fits; returns how long to rest unless something happens."""
     room = pace.most_in_hand - crawler.in_hand
     if room < pace.most_in_hand / 2:
