@@ -12,7 +12,7 @@ from typing import TypeVar
 from headwater import wire
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.credentials import App, RedditApi, Turns
-from headwater.crawl.run import Tools
+from headwater.crawl.visiting import Tools
 from headwater.errors import StoreUnavailable
 from headwater.model import Request, Response, SavedVisit
 from headwater.settings import load
