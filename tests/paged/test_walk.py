@@ -85,6 +85,10 @@ class Simulated:
         following = walk.step(listed, self.known, (), self.completed_at, ())
         self.page, self.at_end = number + 1, following is None
 
+    def complete(self) -> None:
+        while not self.step():
+            pass
+
     def start_over(self) -> None:
         if self.page is not None and not self.at_end:
             self.page = 1
@@ -94,7 +98,7 @@ class Simulated:
 
 
 changes = st.one_of(
-    st.tuples(st.just("grow"), st.just(0)),
+    st.tuples(st.just("grow"), st.integers(1, 6)),
     st.tuples(st.just("bump"), st.integers(0, 30)),
     st.tuples(st.just("step"), st.integers(1, 6)),
     st.tuples(st.just("complete"), st.just(0)),
@@ -103,34 +107,34 @@ changes = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.integers(1, 4), st.integers(0, 2), st.integers(0, 12), st.lists(changes, max_size=60))
-def test_lists_that_grow_are_bumped_and_interrupted_never_lose_an_item(
-    page_size: int, pinned: int, at_first: int, story: list[tuple[str, int]]
-) -> None:
-    board = Simulated(page_size, pinned)
-    for number in range(at_first):
-        board.grow(f"old{number}")
-    for place, (what, number) in enumerate(story):
+def live_through(board: Simulated, story: list[tuple[str, int]]) -> None:
+    for what, number in story:
         if what == "grow":
-            board.grow(f"new{place}")
+            for _ in range(number):
+                board.grow(f"thread{len(board.posts)}")
         elif what == "bump":
             board.bump(number)
         elif what == "step":
             for _ in range(number):
                 board.step()
         elif what == "complete":
-            while not board.step():
-                pass
+            board.complete()
         elif what == "start_over":
             board.start_over()
         else:
             board.clear()
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(1, 4), st.integers(0, 2), st.integers(0, 12), st.lists(changes, min_size=15, max_size=40))
+def test_lists_that_grow_are_bumped_and_interrupted_never_lose_an_item(
+    page_size: int, pinned: int, at_first: int, story: list[tuple[str, int]]
+) -> None:
+    board = Simulated(page_size, pinned)
+    live_through(board, [("grow", at_first), ("complete", 0), *story])
     if board.page is not None:  # what is under way is finished first; it may have passed what moved up meanwhile
-        while not board.step():
-            pass
-    while not board.step():
-        pass
+        board.complete()
+    board.complete()
     assert board.read == board.posts
 
 
