@@ -79,10 +79,10 @@ class Simulated:
             *(Item(name, f"/t/{name}", mark=str(self.posts[name]), pinned=name in self.pinned) for name in names),
             following=more,
         )
+        following = walk.step(listed, dict(self.known), (), self.completed_at, ())
         for one in walk.fresh(listed.items, self.known, self.started_at):
             before = self.known.get(one.id) or item(one.id)
             self.known[one.id] = before._replace(mark=one.mark, state="waiting", updated_at=self.now)
-        following = walk.step(listed, self.known, (), self.completed_at, ())
         self.page, self.at_end = number + 1, following is None
 
     def complete(self) -> None:
