@@ -88,6 +88,13 @@ class Settings(BaseSettings):
     kafka_database_url: SecretStr | None = _setting(
         None, "How Kafka Connect reaches PostgreSQL, where that differs from HEADWATER_DATABASE_URL."
     )
+    hot_cache_ttl_hours: int = _setting(
+        24,
+        "How long a post stays in the hot store, which the first pages of the stream are read from.",
+        also="HOT_CACHE_TTL_HOURS",
+        ge=1,
+        le=720,
+    )
     visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
     event_history_days: int = _setting(7, "How long events are kept after every consumer has seen them.", ge=1)
     shutdown_seconds: float = _setting(

@@ -33,6 +33,7 @@ from headwater.store import (
     accounts,
     crawl_metrics,
     deliveries,
+    hot,
     inbox,
     leases,
     letters,
@@ -126,7 +127,14 @@ def open_parts(loaded: Loaded) -> Parts:
 def prepare_store(parts: Parts) -> Reader:
     """Bring the schema up to date and make sure there is an owner."""
     migrate.upgrade(parts.db)
+    clean_hot(parts)
     return parts.db.write_now(accounts.make_owner, parts.now())
+
+
+def clean_hot(parts: Parts) -> int:
+    """Remove what has expired in the hot store; a new one is filled."""
+    kept = timedelta(hours=parts.settings.hot_cache_ttl_hours)
+    return parts.db.write_now(hot.clean, kept, parts.now())
 
 
 def login_link(parts: Parts, owner: Reader) -> str:
