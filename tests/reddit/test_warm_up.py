@@ -22,7 +22,8 @@ from headwater.wire import Parts
 from reddit.living import Living, rows
 
 HOUR = timedelta(hours=1)
-BUSY = Habits(posts_per_day=200, late=0, deleted=0, removed=0)
+BUSY = Habits(posts_per_day=400, late=0, deleted=0, removed=0)
+QUIET = Habits(posts_per_day=40, late=0, deleted=0, removed=0)
 NAMES = [f"community{number}" for number in range(15)]
 PLAN = Plan("top", "month", 100, 12, 24 * HOUR)
 Serve = Callable[[SimReddit], SimReddit]
@@ -54,13 +55,13 @@ async def test_the_best_of_the_month_is_cached_and_nothing_else_changes(
     reddit = day_of_reddit(serve, NAMES)
     parts = open_parts(reddit)
     with_pool(parts, NAMES)
-    before = rows(parts, sources)
+    before, counted = rows(parts, sources), counts(parts)
     told: list[Warmed] = []
     assert await wire.warm_up(parts, on_warmed=told.append) == 15
     assert [asked.path.rpartition("/")[2] for asked in reddit.asked[1:]] == ["top"] * 15
     assert {(one.cached, one.watermark_updated, one.error) for one in told} == {(100, False, None)}
     assert rows(parts, sources) == before
-    assert counts(parts) == [0, 0, 0, 0]
+    assert counts(parts) == counted
     listing = parts.db.read_now(listings.of_source, before[0].id, parts.now())
     assert listing is not None
     scores = [post["score"] for post in listing.posts]
@@ -71,7 +72,8 @@ async def test_the_best_of_the_month_is_cached_and_nothing_else_changes(
 async def test_what_is_visited_after_a_warm_up_is_stored_as_if_there_had_been_none(
     serve: Serve, open_parts: OpenParts
 ) -> None:  # A5
-    reddit = day_of_reddit(serve, ["python"])
+    reddit = serve(simulated({"python": QUIET}, seed=3))
+    reddit.clock.advance(12 * HOUR)
     parts = open_parts(reddit)
     with_pool(parts, ["python"])
     await wire.warm_up(parts)
