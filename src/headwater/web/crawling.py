@@ -52,7 +52,8 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
         tiers=tier_counts(found[-1].tiers if found else None),
         budget=budget,
         calls=by_minute(calls, now, budget.requests),
-        calls_most=max(calls.values(), default=0),
+        calls_most=(most := max(calls.values(), default=0)),
+        limit_at=round(CHART_HEIGHT * (1 - budget.requests / max(most, budget.requests, 1)), 2),
         warmth=await parts.db.read(listings.warmth, now),
         past_days=await parts.db.read(crawl_metrics.recent_days, now, DAYS),
     )
