@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from headwater import wire
 from headwater.crawl.follow import follow
 from headwater.settings import load
-from headwater.store.tables import event_outbox, posts, sources
+from headwater.store.tables import event_outbox, posts, posts_hot, sources
 from headwater.wire import Parts
 from support.processes import kill, start, wait_until
 from support.web import Answer, Web, rss
@@ -23,7 +24,8 @@ FEW_AT_ONCE = {"HEADWATER_MAX_CONCURRENCY": "8"}
 def publish(world: Web, posts_each: int) -> None:
     for number in range(FEEDS):
         names = [f"{number}-{post}" for post in range(posts_each)]
-        world.pages[f"/{number}"] = Answer(rss(*names, title=f"Feed {number}"), delay=random.uniform(0, 0.01))
+        undated = re.sub("<pubDate>.*?</pubDate>", "", rss(*names, title=f"Feed {number}"))  # so they are of today
+        world.pages[f"/{number}"] = Answer(undated, delay=random.uniform(0, 0.01))
 
 
 def let_leases_run_out(parts: Parts) -> None:
@@ -42,6 +44,15 @@ def counts(parts: Parts) -> tuple[int, int, int]:
         return one[0], one[1], events
 
     return parts.db.read_now(work)
+
+
+def assert_hot_says_what_cold_says(parts: Parts) -> None:  # A4
+    def work(conn: Connection) -> None:
+        queries = (select(kept.c.id, kept.c.title).order_by(kept.c.id) for kept in (posts_hot, posts))
+        hot, cold = (conn.execute(query).all() for query in queries)
+        assert hot == cold
+
+    parts.db.read_now(work)
 
 
 def assert_every_source_is_due_or_leased(parts: Parts) -> None:
@@ -72,6 +83,7 @@ def test_a_crawl_killed_at_random_moments_loses_nothing_and_repeats_nothing(
         stored, different, events = counts(parts)
         assert stored == different == events
         assert_every_source_is_due_or_leased(parts)
+        assert_hot_says_what_cold_says(parts)
         seen.add(stored)
         let_leases_run_out(parts)
     assert len(seen) > 3, "the kills did not fall into the crawl"
@@ -79,4 +91,5 @@ def test_a_crawl_killed_at_random_moments_loses_nothing_and_repeats_nothing(
     wait_until(lambda: counts(parts)[0] >= FEEDS * KILLS, 120)
     kill(process)
     assert counts(parts) == (FEEDS * KILLS,) * 3
+    assert_hot_says_what_cold_says(parts)
     parts.close()

@@ -5,6 +5,8 @@ Shared by everyone: sources, posts and what happened to them. Personal: whatever
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     Column,
@@ -155,6 +157,48 @@ Index("ix_posts_url_key", posts.c.source_id, posts.c.url_key)
 Index("ix_posts_stream", posts.c.created_at, posts.c.id)
 Index("ix_posts_source_stream", posts.c.source_id, posts.c.created_at, posts.c.id)
 
+# The newest posts once more, as the stream shows them: see store/hot.py. A row is what `posts` says, to the letter.
+posts_hot = Table(
+    "posts_hot",
+    metadata,
+    Column("id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("source_id", BigId, nullable=False),
+    Column("source_post_id", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("url", Text),
+    Column("title", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("author", Text),
+    Column("created_at", Moment, nullable=False),
+    Column("fetched_at", Moment, nullable=False),
+    Column("score", Integer),
+    Column("num_comments", Integer),
+    Column("lang", Text),
+    Column("extra", Json, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+)
+Index("ix_posts_hot_stream", posts_hot.c.created_at, posts_hot.c.id)
+Index("ix_posts_hot_expires_at", posts_hot.c.expires_at)
+
+# One row: `posts_hot` holds every post that was created after `since`. In the far future: it was not filled yet.
+hot_window = Table(
+    "hot_window",
+    metadata,
+    Column("since", Moment, primary_key=True, autoincrement=False),
+    Column("kept_seconds", Integer, nullable=False),  # how long what is written now will be kept
+)
+
+# The listing of a community as a warm-up found it. It is no part of the record: see crawl/warm_up.py.
+cached_listings = Table(
+    "cached_listings",
+    metadata,
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("fetched_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    Column("posts", Json, nullable=False),
+)
+Index("ix_cached_listings_expires_at", cached_listings.c.expires_at)
+
 post_versions = Table(
     "post_versions",
     metadata,
@@ -243,22 +287,40 @@ crawls = Table(
 Index("ix_crawls_source", crawls.c.source_id, crawls.c.id)
 Index("ix_crawls_started_at", crawls.c.started_at)
 
-# What the visits of an hour brought; kept for good. What cannot be known afterwards is NULL where nobody looked then.
+
+def _counted_visits() -> list[Column[Any]]:
+    """What the visits of a time brought. What cannot be known afterwards is NULL where nobody looked then."""
+    return [
+        Column("visits_ok", Integer, nullable=False),
+        Column("visits_unchanged", Integer, nullable=False),
+        Column("visits_empty", Integer, nullable=False),
+        Column("visits_failed", Integer, nullable=False),
+        Column("seconds", Float, nullable=False),  # of all visits together
+        Column("posts_new", Integer, nullable=False),
+        Column("posts_updated", Integer, nullable=False),
+        Column("posts_duplicate", Integer, nullable=False),
+        Column("valid_posts_24h", Integer),
+        Column("sources_total", Integer),
+        Column("tiers", Json),  # how many sources are in each
+    ]
+
+
+# By the hour and by the day, from midnight to midnight UTC; kept for good.
 crawl_metrics = Table(
-    "crawl_metrics",
+    "crawl_metrics", metadata, Column("hour", Moment, primary_key=True, autoincrement=False), *_counted_visits()
+)
+crawl_days = Table(
+    "crawl_days", metadata, Column("day", Moment, primary_key=True, autoincrement=False), *_counted_visits()
+)
+
+# How many requests a budget had given out within its window, noted once a minute and kept for a day.
+budget_use = Table(
+    "budget_use",
     metadata,
-    Column("hour", Moment, primary_key=True, autoincrement=False),
-    Column("visits_ok", Integer, nullable=False),
-    Column("visits_unchanged", Integer, nullable=False),
-    Column("visits_empty", Integer, nullable=False),
-    Column("visits_failed", Integer, nullable=False),
-    Column("seconds", Float, nullable=False),  # of all visits together
-    Column("posts_new", Integer, nullable=False),
-    Column("posts_updated", Integer, nullable=False),
-    Column("posts_duplicate", Integer, nullable=False),
-    Column("valid_posts_24h", Integer),
-    Column("sources_total", Integer),
-    Column("tiers", Json),  # how many sources are in each
+    Column("name", Text, nullable=False),
+    Column("minute", Moment, nullable=False),
+    Column("used", Integer, nullable=False),
+    PrimaryKeyConstraint("name", "minute"),
 )
 
 # What is or was wrong: raised while cleared_at is NULL.

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from headwater.model import Facts, Post, SavedVisit, StoredPost, Visit
 from headwater.store import leases, moves, posts
 from headwater.store.driver import listed, portable
+from headwater.store.pool import QUIET, UNSEEN_FOR
 from headwater.store.types import json_text, moment, moment_or_none
 
 ROLLING = 8.0  # visits that an average is about
@@ -26,7 +27,9 @@ _settle = portable(
         last_seen_post_id = ?, last_seen_created_at = ?, next_check_at = ?, waits_for = ?,
         lease_owner = NULL, lease_until = NULL,
         status = ?, active = (active AND ? <> 'retired'),
-        success_hit = success_hit + ?, empty_hit = empty_hit + ?, failure_hit = failure_hit + ?,
+        success_hit = success_hit + ?, failure_hit = failure_hit + ?,
+        empty_hit = empty_hit + CASE WHEN ? OR (? AND pooled_at IS NOT NULL AND avg_valid_posts < {QUIET}
+            AND last_crawled_at < ?) THEN 1 ELSE 0 END,
         consecutive_failures = CASE WHEN ? THEN 0 ELSE consecutive_failures + ? END,
         failing_since = CASE WHEN ? THEN NULL ELSE COALESCE(failing_since, ?) END,
         last_error_code = ?, last_error = ?,
@@ -169,8 +172,10 @@ def _settle_row(one: SavedVisit, valid_posts: float | None) -> tuple[Any, ...]:
         visit.status,
         visit.status,
         int(good and visit.outcome != "empty"),
-        int(visit.outcome == "empty"),
         blamed,
+        visit.outcome == "empty",
+        bool(blamed),
+        visit.started_at - UNSEEN_FOR,
         good,
         blamed,
         good,
