@@ -49,7 +49,7 @@ def read_list(response: Response) -> Page:
     topics = records(listed, "topics")
     items = tuple(item for topic in topics[:MAX_POSTS] if (item := _item(topic, root, response.received_at)))
     more = safe_link(text(listed, "more_topics_url"), response.url)
-    facts = Facts(NAME, link=root + "/", truncated=len(topics) > MAX_POSTS)
+    facts = Facts(NAME, _name(response.url), root + "/", truncated=len(topics) > MAX_POSTS)
     return Page([], _more(more, response.url) if more and items else None, facts, items)
 
 
@@ -140,6 +140,14 @@ def _likes(told: Record) -> int | None:
     actions = records(told, "actions_summary")
     likes = next((count(action, "count") for action in actions if action.get("id") == LIKE), None)
     return likes or (0 if actions else None)
+
+
+def _name(url: str) -> str:
+    """What a list is called: its JSON does not say, its address does."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    category = re.search(r"/(?:c|tag)/([^/?#]+)", parts.path)
+    return f"{plain(category[1])} ({host})" if category else host
 
 
 def _root(url: str) -> str:

@@ -32,7 +32,8 @@ def read_list(response: Response) -> Page:
     told = _data(response)
     root = response.url.partition("/api/")[0]
     items = tuple(item for about in told[:MAX_POSTS] if (item := _item(about, root, response.received_at)))
-    facts = Facts(NAME, link=root + "/", truncated=len(told) > MAX_POSTS)
+    name = urlsplit(response.url).hostname or ""
+    facts = Facts(NAME, name, root + "/", truncated=len(told) > MAX_POSTS)
     return Page([], _next(response, len(told)), facts, items)
 
 

@@ -34,7 +34,9 @@ _FEW_LETTERS = 12  # on average: less is a label or a count
 _LONG = 150  # letters: an opening post is more than a line
 _CLIMB = 12  # elements between a post's text and its own element; more is the page's frame
 
-_SAYS = re.compile(r"body|content|text|message|msg|^md$|prose|markdown|comment|cooked|itemprop", re.IGNORECASE)
+_SAYS = re.compile(
+    r"body|content|text|message|msg|(?<!col-)\bmd\b(?!-\d)|prose|markdown|comment|cooked|itemprop", re.IGNORECASE
+)
 _NEVER = re.compile(
     r"head|meta|author|user|date|time|sign|quote|foot|button|btn|tool|menu|nav|side|relat|breadcrumb|avatar|title|share"
     r"|action|vote|badge|link|icon|label|card-?list|teaser|snippet|promo|advert|\bad\b|cookie|modal|sponsor|recommend",
@@ -149,7 +151,8 @@ def _opening(tree: _Tree, group: list[int]) -> int | None:
     best, most = None, _LONG
     for index in range(group[0]):
         said = tree.letters[index] - tree.linked[index]
-        name = " ".join(tree.elements[index].classes)
+        element = tree.elements[index]
+        name = f"{element.node.attributes.get('id') or ''} {' '.join(element.classes)}"
         if said > most and index not in above and tree.linked[index] < said / 3 and _is_text(name):
             best, most = index, said
     return best

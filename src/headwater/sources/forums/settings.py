@@ -48,7 +48,7 @@ class ForumSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     profile: str = ""
     selectors: Selectors = Selectors()
     utc_offset: str = ""
-    max_pages: int | None = None
+    max_pages: int = 20
 
 
 def settings_of(given: Mapping[str, Any]) -> ForumSettings:
@@ -62,7 +62,7 @@ def settings_of(given: Mapping[str, Any]) -> ForumSettings:
         raise BadInput(f"profile: {settings.profile!r} is not known. It is one of {known}, or left out.")
     if settings.utc_offset and _minutes(settings.utc_offset) is None:
         raise BadInput("utc_offset: it is written like +08:00.")
-    if settings.max_pages is not None and settings.max_pages < 0:
+    if settings.max_pages < 0:
         raise BadInput("max_pages: it is a number of pages, or 0 for all.")
     return settings
 

@@ -129,10 +129,11 @@ def post_of(thread: Thread, told: Told, *, opens: bool) -> Post | None:
         return None
     moments = (moment_of(text, thread.page.received_at, thread.zone) for text in told.dates)
     created_at = next((moment for moment in moments if moment), None)
-    title = thread.title if (opens and thread.opens) or not thread.title else f"Re: {thread.title}"
+    first = opens and thread.opens
+    title = thread.title if first or not thread.title else f"Re: {thread.title}"
     address = thread.page.url.partition("#")[0]
     return Post(
-        source_post_id=f"{thread.id}/{told.number or _mark(author, told.content)}",
+        source_post_id=f"{thread.id}/{told.number or ('opening' if first else _mark(author, told.content))}",
         url=f"{address}#{told.anchor}" if _ANCHOR.fullmatch(told.anchor) else address,
         title=title,
         content=told.content,

@@ -19,9 +19,12 @@ XENFORO = Profile(
     pinned=".structItem-status--sticky, .structItemContainer-group--sticky .structItem, .discussionListItem.sticky",
     boards=".node--forum .node-title a, .node.forum .nodeTitle a",
     title="h1.p-title-value | .titleBar h1",
-    post="article.message[data-content^='post-'], article.message--post, article.js-post, li.message[id^='post-']",
+    post=(
+        "article.message[data-content^='post-'], article.message--post, article.js-post, .js-messageCard,"
+        " li.message[id^='post-']"
+    ),
     post_id="@data-content | @id",
-    author="@data-author | .message-name | .username",
+    author="@data-author | .message-name | .MessageCard__user-info__name | .username",
     date=(
         ".message-attribution time@datetime | time.u-dt@datetime | .messageMeta .DateTime@data-time"
         " | .messageMeta .DateTime@title | .messageMeta .DateTime"
