@@ -9,6 +9,8 @@ The element of a post is the largest one around its text that has no other post'
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
@@ -28,7 +30,8 @@ from headwater.sources.forums.threads import (
     thread_on,
 )
 
-MAX_ELEMENTS = 60_000
+MAX_ELEMENTS = 40_000
+MAX_CLASSES = 8
 GUESSED = Profile("guessed", title="h1", dropped="[class*='signature'], [class*='Signature']")
 _FEW_LETTERS = 12  # on average: less is a label or a count
 _LONG = 150  # letters: an opening post is more than a line
@@ -52,6 +55,7 @@ _UNREAD = frozenset(
 )
 _FRAME = frozenset({"html", "body", "main"})
 _ID_ATTRIBUTES = ("data-post-id", "data-comment-id", "data-pid", "data-id", "id", "name")
+_META = "header, footer, time, [class*='author'], [class*='user'], [class*='avatar'], [class*='button']"
 _NUMBER = re.compile(r"(\d{1,20})\D*$")
 
 
@@ -96,6 +100,8 @@ class _Tree:
     def _sum_up(self) -> None:
         self.dates = [int(element.dated) for element in self.elements]
         self.names = [int(element.named) for element in self.elements]
+        # How many elements before each have a name or a date: what stands between two of them is a difference.
+        self.marks = [0, *accumulate(int(element.named or element.dated) for element in self.elements)]
         for index in range(len(self.elements) - 1, 0, -1):
             parent = self.elements[index].parent
             for count in (self.letters, self.linked, self.dates, self.names):
@@ -104,7 +110,7 @@ class _Tree:
 
 def _element(node: LexborNode, parent: int) -> _Element:
     attributes = node.attributes
-    classes = tuple((attributes.get("class") or "").split()[:20])
+    classes = tuple((attributes.get("class") or "").split()[:MAX_CLASSES])
     if attributes.get("itemprop") in ("text", "articleBody", "commentText"):
         classes += ("itemprop-text",)
     own = " ".join(classes)
@@ -187,12 +193,37 @@ def _score(tree: _Tree, name: str, group: list[int]) -> float:
         score *= 0.1
     elif _SAYS.search(name):
         score *= 1.6
-    around = _around(tree, group)
-    signed = sum(1 for index in around if tree.names[index] or tree.dates[index]) / len(group)
-    score *= 0.15 + signed
+    score *= 0.15 + _signed(tree, group) / len(group)
     # A name and a date within it: this is a post with all that stands around its text.
     holding = sum(1 for index in group if tree.names[index] and tree.dates[index]) / len(group)
     return score * (1 - 0.55 * holding)
+
+
+def _signed(tree: _Tree, group: list[int]) -> int:
+    """How many texts have a name or a date beside them."""
+    count, before = 0, 0
+    for index, around in zip(group, _around(tree, group), strict=True):
+        start = max(tree.elements[around].parent, before)
+        if _has_mark(tree, around) or tree.marks[index] > tree.marks[start]:
+            count += 1
+        before = index + 1
+    return count
+
+
+def _has_mark(tree: _Tree, index: int) -> bool:
+    return bool(tree.names[index] or tree.dates[index])
+
+
+def _beside(tree: _Tree, group: list[int]) -> Iterator[range]:
+    """Where the name and date of each text may stand: in its own element, or, where answers stand in that as well,
+    between the text before it and itself."""
+    before = 0
+    for index, around in zip(group, _around(tree, group), strict=True):
+        if _has_mark(tree, around):
+            yield range(around, _end(tree, around))
+        else:
+            yield range(max(tree.elements[around].parent, before, 0), index)
+        before = _end(tree, index)
 
 
 def _around(tree: _Tree, group: list[int]) -> list[int]:
@@ -220,24 +251,20 @@ def _around(tree: _Tree, group: list[int]) -> list[int]:
 def _posts(thread: Thread, tree: _Tree, group: list[int]) -> list[Post]:
     numbers = _numbers(tree, group)
     read: dict[str, Post] = {}
-    for place, (index, around) in enumerate(zip(group, _around(tree, group), strict=True)):
-        told = _told(thread, tree, index, around, numbers[place])
+    for place, (index, beside) in enumerate(zip(group, list(_beside(tree, group)), strict=True)):
+        told = _told(thread, tree, index, beside, numbers[place])
         post = post_of(thread, told, opens=place == 0)
         if post and (post.content or post.images):
             read.setdefault(post.source_post_id, post)
     return list(read.values())
 
 
-def _told(thread: Thread, tree: _Tree, index: int, around: int, number: str) -> Told:
-    body, outer = tree.elements[index].node, tree.elements[around].node
-    inside = range(around, _end(tree, around))
-    author = next((name for step in inside if (name := _name(tree, step))), "")
-    dates = [text for step in inside if tree.elements[step].dated for text in _dates(tree.elements[step].node)]
+def _told(thread: Thread, tree: _Tree, index: int, beside: range, number: str) -> Told:
+    body, outer = tree.elements[index].node, tree.elements[beside.start].node
+    author = next((name for step in beside if (name := _name(tree, step))), "")
+    dates = [text for step in beside if tree.elements[step].dated for text in _dates(tree.elements[step].node)]
     moments = tuple(text for text in dates[:20] if moment_of(text, thread.page.received_at))[:1]
-    meta = ", ".join(
-        ("header, footer, time", "[class*='author'], [class*='user'], [class*='avatar'], [class*='button']")
-    )
-    dropped = f"{GUESSED.dropped}, {meta}" if tree.names[index] and tree.dates[index] else GUESSED.dropped
+    dropped = f"{GUESSED.dropped}, {_META}" if tree.names[index] and tree.dates[index] else GUESSED.dropped
     return Told(
         number=number,
         anchor=outer.attributes.get("id") or body.attributes.get("id") or "",

@@ -10,7 +10,7 @@ from headwater.errors import ReadFailed
 from headwater.model import Facts, Item, Page
 from headwater.sources.forums.dates import moment_of
 from headwater.sources.forums.page import MAX_TITLE, HtmlPage, language_of, link, steady, title_of, zone_of
-from headwater.sources.forums.places import id_in, node, value, values
+from headwater.sources.forums.places import every, id_in, node, value, values
 from headwater.sources.forums.profile import Profile
 from headwater.sources.forums.threads import next_page
 from headwater.text import plain
@@ -19,14 +19,14 @@ from headwater.urls import identity
 MAX_THREADS = 2_000
 MAX_NAMED = 12
 MAX_MARK = 200
-_COUNT = re.compile(r"\d[\d.,]*\s?[km万]?\b", re.IGNORECASE)
+_COUNT = re.compile(r"\d[\d.,]*(?:\s?[km万]\b)?", re.IGNORECASE)
 # Lists link to where a reader left a thread; we begin at its beginning.
 _WITHIN = re.compile(r"/(?:unread|latest|page-\d+)/?$")
 
 
 def read_list(page: HtmlPage, profile: Profile, zone: int | None) -> Page:
     """The threads of a board. Raises ReadFailed, with the boards' names, where the page lists boards instead."""
-    rows = page.root.css(profile.thread) if profile.thread else []
+    rows = every(page.root, profile.thread)
     own_zone = next(known for known in (zone, zone_of(page), profile.zone) if known is not None)
     items: dict[str, Item] = {}
     for row in rows[:MAX_THREADS]:
@@ -68,7 +68,7 @@ def _mark(row: LexborNode, profile: Profile) -> str:
 
 def _name_boards(page: HtmlPage, profile: Profile) -> None:
     boards: dict[str, str] = {}
-    for anchor in page.root.css(profile.boards) if profile.boards else []:
+    for anchor in every(page.root, profile.boards):
         address = link(page, anchor.attributes.get("href"))
         name = plain(anchor.text(separator=" "))[:100]
         if address and name and len(boards) < MAX_NAMED:

@@ -49,13 +49,10 @@ def check_places(name: str, text: str) -> None:
             raise BadInput(f"{name}: {place.selector!r} is not a CSS selector.") from error
 
 
-def nodes(within: LexborNode, text: str) -> Iterator[LexborNode]:
-    """What the first alternative finds that finds anything."""
-    for place in places(text):
-        found = within.css(place.selector) if place.selector else [within]
-        if found:
-            yield from found
-            return
+def every(within: LexborNode, selector: str) -> list[LexborNode]:
+    """Each element that a selector finds, once, in the order of the page: the parser's own list repeats those that
+    several of its parts find, and whoever takes one out of the tree must not touch it again."""
+    return list({found.mem_id: found for found in within.css(selector)}.values()) if selector else []
 
 
 def node(within: LexborNode, text: str) -> LexborNode | None:

@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborNode
 from headwater.model import Facts, Image, Item, Page, Post, Reference, Request
 from headwater.sources.forums.dates import moment_of
 from headwater.sources.forums.page import MAX_TITLE, HtmlPage, language_of, link, title_of, zone_of
-from headwater.sources.forums.places import id_in, node, value, values
+from headwater.sources.forums.places import every, id_in, node, value, values
 from headwater.sources.forums.profile import Profile
 from headwater.text import clean_html, plain, text_hash
 
@@ -59,7 +59,7 @@ class Told(NamedTuple):
 
 def read_thread(page: HtmlPage, profile: Profile, item: Item, zone: int | None) -> Page:
     """The posts of a page of a thread. `zone` is what is known about its times from elsewhere, in minutes."""
-    found = page.root.css(profile.post) if profile.post else []
+    found = every(page.root, profile.post)
     thread = thread_on(page, profile, item, zone)
     following = next_page(page, profile)
     facts = facts_of(thread, truncated=len(found) > MAX_POSTS)
@@ -167,10 +167,10 @@ def _mark(author: str | None, content: str) -> str:
 
 def content_of(body: LexborNode, dropped: str, base: str) -> str:
     """What a post says, as clean HTML, without what its page added to it."""
-    for part in reversed(body.css(f"{_NEVER_SAID}, {dropped}" if dropped else _NEVER_SAID)):
+    for part in reversed(every(body, f"{_NEVER_SAID}, {dropped}" if dropped else _NEVER_SAID)):
         if part != body:
             part.decompose()
-    for smiley in body.css(_SMILIES):
+    for smiley in every(body, _SMILIES):
         smiley.replace_with(smiley.attributes.get("alt") or "")
     for picture in body.css("img"):
         later = next((picture.attributes[name] for name in _LATER if picture.attributes.get(name)), None)
