@@ -3,8 +3,11 @@
     python bench/pages_forum.py FOLDER [--held-out | --developed] [--wanting 0.9]
 
 FOLDER is the folder `forum` of the measuring data, unpacked: pages (`*.html.gz`) and what a person found on them
-(`*.json`). A third of the pages is held out by their names: profiles are made without looking at them. `found` is the
-share of the truth's words that our posts have, `added` the share of what a post says that the truth does not have.
+(`*.json`). A third of the pages is held out by their names: profiles are made without looking at them.
+
+`found` is the share of the truth's words that our posts have. Of ours, `other` is the share of words that the truth does
+not have. Many truths end after the first posts, and few repeat quotations, so that alone says little about us: `beyond`
+counts the posts of which the truth knows next to nothing, and `added` is the share of unknown words in the rest.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from headwater.sources import forum
 from headwater.text import plain
 
 _WORD = re.compile(r"[^\W_]+")
+KNOWN = 0.8  # of which more is unknown, the truth has not got
 _NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -39,6 +43,8 @@ class Measured(NamedTuple):
     dated: int
     named: int
     found: float
+    other: float
+    beyond: int
     added: float
     seconds: float
     error: str = ""
@@ -64,27 +70,36 @@ def _measure(truth: Path) -> Measured:
     try:
         page = forum.read_item(Source(1, "forum", url), Item("1", url), response)
     except ReadFailed as error:
-        return Measured(truth.stem, url, "-", 0, 0, 0, 0.0, 0.0, time.process_time() - began, error.detail)
+        return Measured(truth.stem, url, "-", 0, 0, 0, 0.0, 0.0, 0, 0.0, time.process_time() - began, error.detail)
     seconds = time.process_time() - began
-    found, added = _shares(page.posts, told["ground_truth"]["main_content"])
     dated, named = sum(post.dated for post in page.posts), sum(post.author is not None for post in page.posts)
-    return Measured(truth.stem, url, page.facts.format, len(page.posts), dated, named, found, added, seconds)
+    compared = shares(page.posts, told["ground_truth"]["main_content"])
+    return Measured(truth.stem, url, page.facts.format, len(page.posts), dated, named, *compared, seconds)
 
 
-def _shares(posts: list[Post], truth: str) -> tuple[float, float]:
-    """What of the truth was found, and what was added to it by the posts that the truth knows.
+class Shares(NamedTuple):
+    found: float
+    other: float
+    beyond: int
+    added: float
 
-    Many truths end after the first posts, so a post that they do not know at all says nothing about us; and a quotation
-    is no addition. Names stand in some truths and not in others: they count as found, and never as added.
-    """
+
+def shares(posts: list[Post], truth: str) -> Shares:
+    """Names stand in some truths and not in others: they count as found, and never as something else."""
     words = [_WORD.findall(plain(post.content).lower()) for post in posts]
+    said = Counter(word for post in words for word in post)
     names = Counter(_WORD.findall(" ".join(f"{post.author} {post.title}" for post in posts).lower()))
     told = _WORD.findall(truth.lower())
     true = Counter(told)
-    found = (true & (Counter(word for post in words for word in post) + names)).total() / max(1, true.total())
     runs = set(_runs(told))
-    known = [unknown for post in words if (unknown := _unknown(post, runs)) < 0.8]
-    return found, mean(known) if known else 1.0
+    unknown = [_unknown(post, runs) for post in words]
+    known = [share for share in unknown if share < KNOWN]
+    return Shares(
+        found=(true & (said + names)).total() / max(1, true.total()),
+        other=(said - true).total() / max(1, said.total()),
+        beyond=len(unknown) - len(known),
+        added=mean(known) if known else 1.0,
+    )
 
 
 def _runs(words: list[str]) -> list[str]:
@@ -107,13 +122,15 @@ def main() -> None:
     pages = list(measured(given.folder, given.held_out))
     for page in pages:
         if page.found < given.wanting:
-            shares = f"{page.found:6.1%} found {page.added:6.1%} added {page.seconds * 1000:5.0f} ms"
-            counts = f"{page.posts:4} posts {page.dated:4} dated {page.named:4} named"
+            shares = (
+                f"{page.found:6.1%} found {page.other:6.1%} other {page.added:6.1%} added {page.seconds * 1000:5.0f} ms"
+            )
+            counts = f"{page.posts:4} posts {page.dated:4} dated {page.named:4} named {page.beyond:3} beyond"
             print(f"{page.name} {page.profile:14}{counts} {shares}  {page.url[:70]} {page.error[:60]}")
     good = sum(page.found >= 0.9 and page.added <= 0.1 for page in pages)
     print(
         f"{len(pages)} pages: found {mean(page.found for page in pages):.1%} (median"
-        f" {median(page.found for page in pages):.1%}), added {mean(page.added for page in pages):.1%};"
+        f" {median(page.found for page in pages):.1%}), other {mean(page.other for page in pages):.1%}, added {mean(page.added for page in pages):.1%};"
         f" {good} with at least 90% found and at most 10% added;"
         f" {sum(page.profile == '-' for page in pages)} not read; {sum(page.seconds for page in pages):.1f} s of CPU"
     )
