@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from pathlib import Path
 
 import structlog
 
@@ -16,7 +17,7 @@ from headwater.accounts import tokens
 from headwater.accounts.vault import Vault, key_in
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folder
-from headwater.crawl import monitors, websub
+from headwater.crawl import monitors, pictures, websub
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.credentials import App, RedditApi, RedditFeeds, Turns
 from headwater.crawl.readers import Readers
@@ -44,7 +45,7 @@ from headwater.store import (
 )
 from headwater.store.budgets import Budget
 from headwater.store.db import Database
-from headwater.work import consuming, delivering
+from headwater.work import consuming, delivering, healing, imaging
 from headwater.work.embedded import Pace, Periodic
 from headwater.work.resting import unless
 
@@ -308,6 +309,35 @@ async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
         await client.close()
 
 
+def image_folder(settings: Settings) -> Path:
+    return settings.data_dir / "images"
+
+
+async def save_pictures(parts: Parts, stop: asyncio.Event) -> None:
+    """Download the pictures that posts show until `stop` is set, if that is wanted."""
+    settings = parts.settings
+    if settings.images == "off":
+        await stop.wait()
+        return
+    client = open_client(parts)
+    tools = pictures.Tools(
+        partial(client.fetch, max_bytes=settings.image_max_bytes), image_folder(settings), settings.image_max_bytes
+    )
+    pace = imaging.Pace(timedelta(seconds=settings.host_gap_seconds), settings.images_total_mb * 1024 * 1024)
+    clock = imaging.Clock(parts.now, random.random)
+    try:
+        patience = timedelta(seconds=settings.shutdown_seconds)
+        await imaging.save_pictures(parts.db, tools, pace, clock, patience, stop)
+    finally:
+        await client.close()
+
+
+async def heal_pictures(parts: Parts) -> int:
+    if parts.settings.images == "off":
+        return 0
+    return await healing.heal(parts.db, image_folder(parts.settings), parts.now)
+
+
 def instance_name(settings: Settings) -> str:
     """How this instance names itself in the events that it sends."""
     return settings.public_url.rstrip("/") if settings.public_url else "headwater"
@@ -347,5 +377,6 @@ def chores(parts: Parts) -> list[Periodic]:
         Periodic("revisit quiet sources", timedelta(hours=4), lambda: db.write(pool.revisit_quiet, now())),
         Periodic("forget old events", timedelta(hours=1), lambda: forget_events(parts)),
         Periodic("drop expired tokens", timedelta(hours=1), lambda: db.write(accounts.drop_expired, now())),
+        Periodic("heal pictures", timedelta(hours=1), lambda: heal_pictures(parts)),
         Periodic("ask hubs", timedelta(minutes=1), lambda: ask_hubs(parts)),
     ]

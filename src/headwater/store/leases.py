@@ -119,6 +119,17 @@ def claim_named(
     return _grant(conn, rows, now, lease, now + lease_for, gap)
 
 
+def take_turns(conn: Connection, hosts: Sequence[str], now: datetime, gap: timedelta) -> dict[str, datetime]:
+    """A slot in the queue of each of these hosts, for a request that is no visit; none where there is a queue."""
+    waiting = [Waiting(host, None) for host in sorted(set(hosts))]
+    before = _queues(conn, {source.host for source in waiting}, now, gap) if waiting else {}
+    slots, after = turns(waiting, before, now, gap)
+    granted = {source.host: slot.at for source, slot in zip(waiting, slots, strict=True) if slot.granted}
+    if gap:
+        _advance_host.many(conn, [(host, after[host].next_at) for host in granted])
+    return granted
+
+
 def next_due(conn: Connection) -> datetime | None:
     return moment_or_none(_next_due.all(conn)[0][0])
 
