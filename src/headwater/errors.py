@@ -30,6 +30,7 @@
         │   └── StatusRefused    the server said no (4xx, 5xx)
         └── ReadFailed           an answer came, but it is not what was expected
             ├── NotAFeed         something else than a feed
+            ├── NotAPicture      something else than a picture that is taken
             ├── EmptyAnswer      a good status with nothing in it
             ├── Blocked          a login or bot page instead of the content
             ├── TooDeep          nested or expanded beyond reason
@@ -223,6 +224,13 @@ class NotAFeed(ReadFailed):
     code = "not_a_feed"
     title = "This is not a feed"
     status = 422
+
+
+class NotAPicture(ReadFailed):
+    """`facts` has `lasting` where asking again would bring the same."""
+
+    code = "not_a_picture"
+    title = "This is not a picture that is taken"
 
 
 class EmptyAnswer(ReadFailed):

@@ -132,6 +132,16 @@ class Settings(BaseSettings):
         ge=1,
         le=10080,
     )
+    images: Literal["off", "on"] = _setting(
+        "off", "Whether pictures that posts show are downloaded and shown from here. Records of them are kept anyway."
+    )
+    image_max_bytes: int = _setting(5 * 1024 * 1024, "The largest picture that is downloaded.", ge=1024)
+    images_total_mb: int = _setting(2048, "How much all downloaded pictures may take.", ge=1)
+    remote_images: Literal["ask", "show"] = _setting(
+        "ask",
+        "Pictures that are not downloaded: ask (the reader, for each post; until then its server does not learn who "
+        "reads) or show.",
+    )
     visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
     event_history_days: int = _setting(7, "How long events are kept after every consumer has seen them.", ge=1)
     shutdown_seconds: float = _setting(

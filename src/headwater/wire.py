@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from pathlib import Path
 
 import structlog
 
@@ -16,8 +17,8 @@ from headwater.accounts import tokens
 from headwater.accounts.vault import Vault, key_in
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folder
+from headwater.crawl import pictures, websub
 from headwater.crawl import warm_up as warming
-from headwater.crawl import websub
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.credentials import App, RedditApi, RedditFeeds, Turns
 from headwater.crawl.monitors import Limits
@@ -36,7 +37,7 @@ from headwater.settings import Loaded, Settings
 from headwater.store import accounts, deliveries, hot, inbox, letters, migrate, outbox, wakeups
 from headwater.store.budgets import Budget
 from headwater.store.db import Database
-from headwater.work import consuming, delivering
+from headwater.work import consuming, delivering, healing, imaging
 from headwater.work.embedded import Pace
 from headwater.work.periodic import House
 from headwater.work.resting import unless
@@ -305,6 +306,35 @@ async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
         await client.close()
 
 
+def image_folder(settings: Settings) -> Path:
+    return settings.data_dir / "images"
+
+
+async def save_pictures(parts: Parts, stop: asyncio.Event) -> None:
+    """Download the pictures that posts show until `stop` is set, if that is wanted."""
+    settings = parts.settings
+    if settings.images == "off":
+        await stop.wait()
+        return
+    client = open_client(parts)
+    tools = pictures.Tools(
+        partial(client.fetch, max_bytes=settings.image_max_bytes), image_folder(settings), settings.image_max_bytes
+    )
+    pace = imaging.Pace(timedelta(seconds=settings.host_gap_seconds), settings.images_total_mb * 1024 * 1024)
+    clock = imaging.Clock(parts.now, random.random)
+    try:
+        patience = timedelta(seconds=settings.shutdown_seconds)
+        await imaging.save_pictures(parts.db, tools, pace, clock, patience, stop)
+    finally:
+        await client.close()
+
+
+async def heal_pictures(parts: Parts) -> int:
+    if parts.settings.images == "off":
+        return 0
+    return await healing.heal(parts.db, image_folder(parts.settings), parts.now)
+
+
 def instance_name(settings: Settings) -> str:
     """How this instance names itself in the events that it sends."""
     return settings.public_url.rstrip("/") if settings.public_url else "headwater"
@@ -379,4 +409,5 @@ def house(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_
         warm_up=lambda: warm_up(parts),
         ask_hubs=lambda: ask_hubs(parts),
         forget_events=lambda: forget_events(parts),
+        heal_pictures=lambda: heal_pictures(parts),
     )

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, insert
 
 from headwater.model import Post, StoredPost
-from headwater.store import hot, tables
+from headwater.store import hot, images, tables
 from headwater.store.driver import Prepared, listed, portable
+from headwater.store.images import Showing
 from headwater.store.types import json_text, moment
 from headwater.urls import identity
 
@@ -174,6 +175,8 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
     _edit.many(conn, edits)
     _touch.many(conn, touches)
     hot.mirror(conn, written)
+    shown = [(source_id, one) for (source_id, _), one in zip(found, stored, strict=True) if one.post.images]
+    images.record(conn, [Showing(source_id, one.id, one.post.images) for source_id, one in shown], now)
     return stored
 
 

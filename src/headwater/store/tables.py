@@ -603,3 +603,60 @@ request_budgets = Table(
     Column("free_at", Moment, nullable=False),
     PrimaryKeyConstraint("name", "place"),
 )
+
+# Pictures by their address, whoever shows them: see store/images.py and store/image_queue.py. A claim sets next_try_at
+# to the lease's end, as for sources; it is NULL where nothing is left to do.
+images = Table(
+    "images",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("url_key", LargeBinary, nullable=False, unique=True),  # addresses are too long for an index
+    Column("url", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("next_try_at", Moment),
+    Column("lease_owner", Text),
+    Column("lease_until", Moment),
+    # How it went.
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("tried_at", Moment),
+    Column("error_code", Text),
+    Column("error", Text),
+    # What was saved.
+    Column("saved_at", Moment),
+    Column("content_hash", String(64)),
+    Column("path", Text),  # below the folder for pictures
+    Column("type", String(20)),
+    Column("size", Integer),
+    Column("width", Integer),
+    Column("height", Integer),
+    Column("metadata", Json, nullable=False, server_default="{}"),  # what its server said about it
+    sqlite_autoincrement=True,
+)
+_undone = text("state = 'waiting'")
+Index(
+    "ix_images_waiting",
+    images.c.host,
+    images.c.next_try_at,
+    images.c.id,
+    sqlite_where=_undone,
+    postgresql_where=_undone,
+)
+Index("ix_images_content", images.c.content_hash, images.c.size)
+# Not of all states, or SQLite would walk this one instead of the one above.
+_settled = text("state <> 'waiting'")
+Index("ix_images_settled", images.c.state, images.c.id, sqlite_where=_settled, postgresql_where=_settled)
+
+post_images = Table(
+    "post_images",
+    metadata,
+    Column("post_id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), nullable=False),
+    Column("image_id", BigId, ForeignKey("images.id", ondelete="CASCADE"), nullable=False),
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("alt", Text, nullable=False, server_default=""),
+    PrimaryKeyConstraint("post_id", "image_id"),
+)
+Index("ix_post_images_image", post_images.c.image_id, post_images.c.source_id)
+Index("ix_post_images_source", post_images.c.source_id, post_images.c.image_id)

@@ -29,7 +29,7 @@ _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=
 
 
 class House(NamedTuple):
-    """What the jobs work with. The last four are what reaches further than the store."""
+    """What the jobs work with. The last five are what reaches further than the store."""
 
     db: Database
     now: Callable[[], datetime]
@@ -42,6 +42,7 @@ class House(NamedTuple):
     warm_up: Callable[[], Awaitable[object]]
     ask_hubs: Callable[[], Awaitable[object]]
     forget_events: Callable[[], Awaitable[object]]
+    heal_pictures: Callable[[], Awaitable[object]]
 
 
 class Job(NamedTuple):
@@ -198,6 +199,14 @@ JOBS = (
         "tasks.maintenance.drop_expired_tokens",
         "Deletes tokens that have expired.",
         lambda house: house.db.write(accounts.drop_expired, house.now()),
+    ),
+    Job(
+        "heal-pictures",
+        _HOUR,
+        CLEANUP,
+        "tasks.maintenance.heal_pictures",
+        "Brings records of saved pictures and their files together again.",
+        lambda house: house.heal_pictures(),
     ),
 )
 
