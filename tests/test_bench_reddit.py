@@ -1,4 +1,4 @@
-"""That the benchmark of communities still runs, and that a visit with nothing new is one request and no written post."""
+"""That the benchmark of communities still runs, and that a visit with nothing new is one request and writes no post."""
 
 from __future__ import annotations
 
