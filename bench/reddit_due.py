@@ -36,8 +36,9 @@ _add_posts = {
             n * 1000000, n * 1000000, n * 1000000 FROM numbers""",
     "postgresql": """INSERT INTO posts
         (source_id, source_post_id, text_norm_hash, url, title, content, created_at, fetched_at, valid_from)
-        SELECT 1 + n % :sources, 'post ' || n, decode(md5(n::text), 'hex'), NULL, 'Title ' || n, md5(n::text),
-            to_timestamp(n), to_timestamp(n), to_timestamp(n) FROM generate_series(:low, :high) AS n""",
+        SELECT 1 + n % CAST(:sources AS integer), 'post ' || n, decode(md5(n::text), 'hex'), NULL, 'Title ' || n,
+            md5(n::text), to_timestamp(n), to_timestamp(n), to_timestamp(n)
+        FROM generate_series(CAST(:low AS integer), CAST(:high AS integer)) AS n""",
 }
 
 

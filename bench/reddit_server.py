@@ -6,6 +6,7 @@ It answers from memory, so that what is measured is whoever asks. `step` says wh
 from __future__ import annotations
 
 import asyncio
+import gzip
 import multiprocessing
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -98,10 +99,10 @@ class World:
 
 
 def _written(answer: Answer) -> bytes:
-    head = (
-        f"HTTP/1.1 {answer.status} OK\r\nContent-Type: application/json\r\nContent-Length: {len(answer.body)}\r\n\r\n"
-    )
-    return head.encode() + answer.body
+    """Compressed, as Reddit answers everybody who can read that."""
+    body = gzip.compress(answer.body, 6)
+    kind = ("HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Encoding: gzip")
+    return "\r\n".join((*kind, f"Content-Length: {len(body)}", "", "")).encode() + body
 
 
 class _Connection(asyncio.Protocol):
