@@ -6,7 +6,7 @@ FOLDER is the folder `forum` of the measuring data, unpacked: pages (`*.html.gz`
 (`*.json`). A third of the pages is held out by their names: profiles are made without looking at them.
 
 `found` is the share of the truth's words that our posts have. Of ours, `other` is the share of words that the truth
-does not have. Many truths end after the first posts, and few repeat quotations, so that alone says little about us: `beyond`
+does not have. Many truths end after the first posts, and few repeat quotations, so that alone says little: `beyond`
 counts the posts of which the truth knows next to nothing, and `added` is the share of unknown words in the rest.
 """
 
