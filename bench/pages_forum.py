@@ -6,7 +6,7 @@ FOLDER is the folder `forum` of the measuring data, unpacked: pages (`*.html.gz`
 (`*.json`). A third of the pages is held out by their names: profiles are made without looking at them.
 
 `found` is the share of the truth's words that our posts have. Of ours, `other` is the share of words that the truth
-does not have. Many truths end after the first posts, and few repeat quotations, so that alone says little about us: `beyond`
+does not have. Many truths end after the first posts, and few repeat quotations, so that alone says little: `beyond`
 counts the posts of which the truth knows next to nothing, and `added` is the share of unknown words in the rest.
 """
 
@@ -127,13 +127,18 @@ def main() -> None:
             )
             counts = f"{page.posts:4} posts {page.dated:4} dated {page.named:4} named {page.beyond:3} beyond"
             print(f"{page.name} {page.profile:14}{counts} {shares}  {page.url[:70]} {page.error[:60]}")
+    _summarise(pages)
+
+
+def _summarise(pages: list[Measured]) -> None:
+    found, other, added = (mean(share) for share in zip(*((p.found, p.other, p.added) for p in pages), strict=True))
+    middle = median(page.found for page in pages)
     good = sum(page.found >= 0.9 and page.added <= 0.1 for page in pages)
+    unread = sum(page.profile == "-" for page in pages)
+    seconds = sum(page.seconds for page in pages)
     print(
-        f"{len(pages)} pages: found {mean(page.found for page in pages):.1%} (median"
-        f" {median(page.found for page in pages):.1%}), other {mean(page.other for page in pages):.1%},"
-        f" added {mean(page.added for page in pages):.1%};"
-        f" {good} with at least 90% found and at most 10% added;"
-        f" {sum(page.profile == '-' for page in pages)} not read; {sum(page.seconds for page in pages):.1f} s of CPU"
+        f"{len(pages)} pages: found {found:.1%} (median {middle:.1%}), other {other:.1%}, added {added:.1%};"
+        f" {good} with at least 90% found and at most 10% added; {unread} not read; {seconds:.1f} s of CPU"
     )
 
 
