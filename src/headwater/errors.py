@@ -26,9 +26,11 @@
         │   ├── ConnectionFailed nobody answered, or hung up
         │   ├── CertificateBad   TLS could not be verified
         │   ├── TooManyRedirects a loop or a chain that is too long
+        │   ├── RobotsRefused    the site's robots.txt asks programs to stay away
         │   └── StatusRefused    the server said no (4xx, 5xx)
         └── ReadFailed           an answer came, but it is not what was expected
             ├── NotAFeed         something else than a feed
+            ├── NotAPicture      something else than a picture that is taken
             ├── EmptyAnswer      a good status with nothing in it
             ├── Blocked          a login or bot page instead of the content
             ├── TooDeep          nested or expanded beyond reason
@@ -201,6 +203,11 @@ class TooManyRedirects(FetchFailed):
     title = "The server redirects without end"
 
 
+class RobotsRefused(FetchFailed):
+    code = "robots_refused"
+    title = "The site asks programs not to read this page"
+
+
 class StatusRefused(FetchFailed):
     """`facts` has `http_status`, and `retry_after` (seconds) where the server gave one."""
 
@@ -217,6 +224,13 @@ class NotAFeed(ReadFailed):
     code = "not_a_feed"
     title = "This is not a feed"
     status = 422
+
+
+class NotAPicture(ReadFailed):
+    """`facts` has `lasting` where asking again would bring the same."""
+
+    code = "not_a_picture"
+    title = "This is not a picture that is taken"
 
 
 class EmptyAnswer(ReadFailed):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from support.ports import free_port
 from support.web import Answer, Web, rss
 
 
@@ -45,7 +45,7 @@ def running(environ: dict[str, str], *words: str) -> Iterator[tuple[subprocess.P
 
 def ask(address: str, method: str, path: str, token: str, body: Any = None) -> tuple[int, Any]:
     host = address.removeprefix("http://").split("/")[0]
-    connection = HTTPConnection(host, timeout=20)
+    connection = HTTPConnection(host, timeout=60)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection.request(method, path, json.dumps(body) if body is not None else None, headers)
     answer = connection.getresponse()
@@ -54,7 +54,7 @@ def ask(address: str, method: str, path: str, token: str, body: Any = None) -> t
     return answer.status, json.loads(text) if text else None
 
 
-def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen"
@@ -64,9 +64,7 @@ def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
 
 @pytest.fixture
 def port(environ: dict[str, str], world: Web) -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        environ["HEADWATER_PORT"] = str(probe.getsockname()[1])
+    environ["HEADWATER_PORT"] = str(free_port())
     return environ["HEADWATER_PORT"]
 
 
@@ -83,14 +81,14 @@ def test_an_address_added_over_http_is_answered_at_once_and_read_behind_it(
         found = until(lambda: ask(link, "GET", "/api/posts?q=first", token)[1]["items"])
         assert found[0]["title"] == "first"
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_lets_visits_finish_and_gives_the_others_back(
     environ: dict[str, str], port: str, world: Web, headwater: Any, number: int
 ) -> None:  # H97
-    environ["HEADWATER_SHUTDOWN_SECONDS"] = "1"
+    environ["HEADWATER_SHUTDOWN_SECONDS"] = "5"
     world.pages["/quick"] = Answer(rss("quick"), delay=0.4)
     world.pages["/endless"] = Answer(rss("endless"), delay=20)
     with running(environ) as (process, link):
@@ -99,7 +97,7 @@ def test_a_stop_lets_visits_finish_and_gives_the_others_back(
             ask(link, "POST", "/api/sources", token, {"address": world.url(path)})
         until(lambda: len(world.asked) == 2)
         process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
         assert process.stdout is not None
         assert "Stopped." in process.stdout.read()
     rows = {row["address"].removeprefix(world.address): row for row in headwater("sources", "--json").lines}

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from headwater import wire
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.follow import follow
-from headwater.crawl.run import Tools
+from headwater.crawl.visiting import Tools
 from headwater.model import SavedVisit
 from headwater.sim.reddit_world import SimReddit
 from headwater.store import leases
@@ -84,6 +84,13 @@ class Living:
             self.crawler.start([due])
             await self.crawler.settle()
         return self.saved[before:]
+
+    async def visit_due_at_once(self, limit: int = 100) -> None:
+        granted = await self.parts.db.write(
+            leases.claim_due, now=self.parts.now(), lease=uuid7(), lease_for=LEASE, gap=timedelta(0), limit=limit
+        )
+        self.crawler.start(granted)
+        await self.crawler.settle()
 
 
 def rows(parts: Parts, table: Any) -> Sequence[Any]:

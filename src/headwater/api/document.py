@@ -13,6 +13,7 @@ from headwater.api import (
     crawl_metrics,
     health,
     history,
+    images,
     letters,
     live,
     posts,
@@ -30,6 +31,7 @@ ROUTERS = (
     sources.router,
     posts.router,
     history.router,
+    images.router,
     stories.router,
     live.router,
     health.router,
@@ -94,7 +96,10 @@ def openapi() -> dict[str, Any]:
 
 def _examples() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for declared in (EXAMPLES, *(part.EXAMPLES for part in (webhook_shapes, letters, health, history, crawl_metrics))):
+    for declared in (
+        EXAMPLES,
+        *(part.EXAMPLES for part in (webhook_shapes, letters, health, history, images, crawl_metrics)),
+    ):
         found.update(declared)
     return found
 

@@ -1,16 +1,18 @@
-"""How a person names a source on the command line: by its address, a former one, or its id."""
+"""How a person names a source on the command line: by its address, a former one, its id, or as r/community."""
 
 from __future__ import annotations
 
 from headwater import urls
 from headwater.errors import NotFound
 from headwater.model import Reader
+from headwater.sources import reddit
 from headwater.store import sources
 from headwater.wire import Parts
 
 
 def source_id(parts: Parts, owner: Reader, name: str) -> int:
-    address = name if name.isdigit() else urls.canonical(urls.with_scheme(name))
+    community = reddit.community_address(name)
+    address = name if name.isdigit() else community or urls.canonical(urls.with_scheme(name))
     wanted, _ = urls.without_credential(address)
     found = parts.db.read_now(sources.find, owner, wanted)
     if found is None:

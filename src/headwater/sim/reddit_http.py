@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from headwater.sim.communities import SPANS, SimPost, listed, page_of
-from headwater.sim.reddit_world import Asked, SimReddit
+from headwater.sim.reddit_world import Asked, ListedPage, SimReddit
 
 SITE = "https://www.reddit.com"
 DEFAULT_LIMIT = 25
@@ -25,6 +25,7 @@ class Answer(NamedTuple):
     body: bytes = b""
     headers: Mapping[str, str] = {}
     shows: tuple[SimPost, ...] = ()
+    following: str | None = None
 
 
 class Ask(NamedTuple):
@@ -77,8 +78,8 @@ def answer_with_faults(reddit: SimReddit, asked: Ask) -> Answer:
         counted = {"x-ratelimit-remaining": f"{max(0, left):.1f}", "x-ratelimit-reset": str(reset)}
         answer = answer._replace(headers={**answer.headers, **counted})
     with reddit.lock:
-        if fault != "cut":
-            reddit.note_shown(list(answer.shows), now)
+        if reddit.keeps_record:
+            _keep_record(reddit, asked, answer, now, is_whole=answer.status == 200 and fault != "cut")
         reddit.asked.append(Asked(now, asked.path, answer.status))
     if fault == "slow":
         time.sleep(reddit.faults.slow_seconds)
@@ -87,6 +88,16 @@ def answer_with_faults(reddit: SimReddit, asked: Ask) -> Answer:
         length = {"Content-Length": str(len(answer.body) + 100)}
         return answer._replace(body=answer.body[: len(answer.body) // 2], headers={**answer.headers, **length})
     return answer
+
+
+def _keep_record(reddit: SimReddit, asked: Ask, answer: Answer, now: datetime, is_whole: bool) -> None:
+    if is_whole:
+        reddit.note_shown(list(answer.shows), now)
+    match [step for step in asked.path.split("/") if step]:
+        case ["r", name, sort, *_] if sort in _SORTS:
+            span, after = asked.query.get("t", "day"), asked.query.get("after")
+            page = ListedPage(now, name.lower(), sort, span, after, answer.following, answer.shows, is_whole)
+            reddit.pages.append(page)
 
 
 def _answer_or_fault(reddit: SimReddit, asked: Ask, now: datetime, fault: str | None, left: int) -> Answer:
@@ -131,11 +142,11 @@ def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -
     there = listed(everything, now, sort, span if span in SPANS else "day")[: reddit.limits.listing]
     page, after = page_of(there, everything, sort, asked.query.get("after"), wanted)
     if is_feed:
-        return Answer(200, _feed(name, page, now), {"Content-Type": "application/atom+xml"}, tuple(page))
+        return Answer(200, _feed(name, page, now), {"Content-Type": "application/atom+xml"}, tuple(page), after)
     children = [{"kind": "t3", "data": as_json(post, now)} for post in page]
     document = {"kind": "Listing", "data": {"after": after, "before": None, "dist": len(page), "children": children}}
     raw = asked.query.get("raw_json") == "1"
-    return _json(document if raw else _escaped(document))._replace(shows=tuple(page))
+    return _json(document if raw else _escaped(document))._replace(shows=tuple(page), following=after)
 
 
 def as_json(post: SimPost, now: datetime) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from headwater.model import Item, Page, Request, Response, Source, SourceState
-from headwater.sources import reddit, rss
+from headwater.sources import forum, reddit, rss
 
 
 class Kind(NamedTuple):
@@ -35,5 +35,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "rss": Kind("rss", rss.first, rss.read),
         "reddit": Kind("reddit", reddit.first, reddit.read, at_address=False),
+        "forum": Kind(
+            "forum",
+            forum.first,
+            forum.read,
+            paged=True,
+            read_item=forum.read_item,
+            recognise=forum.recognise,
+            check=forum.check,
+        ),
     }
 )

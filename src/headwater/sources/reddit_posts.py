@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from html import escape, unescape
 from typing import Any
 
@@ -19,8 +19,8 @@ SITE = "https://www.reddit.com"
 MAX_TITLE = 1_000
 MAX_NAME = 100
 MAX_ENCLOSURES = 20
-EARLIEST = datetime(2005, 1, 1, tzinfo=UTC)  # Reddit is from then
-TOO_FAR_AHEAD = timedelta(minutes=10)  # one clock may be off by that much
+EARLIEST = datetime(2005, 1, 1, tzinfo=UTC).timestamp()  # Reddit is from then
+TOO_FAR_AHEAD = 600.0  # seconds; one clock may be off by that much
 _LARGEST = 2**31 - 1
 
 _ID = re.compile(r"t[1-6]_[0-9a-z]{1,20}")
@@ -75,7 +75,7 @@ def from_feed(post: Post) -> Post:
 
 
 def _post(id: str, data: dict[str, Any], received_at: datetime) -> Post:
-    url = safe_link(_text(data, "permalink"), SITE) or f"{SITE}/comments/{id.removeprefix('t3_')}"
+    url = safe_link(_text(data, "permalink"), f"{SITE}/") or f"{SITE}/comments/{id.removeprefix('t3_')}"
     title = _line(_text(data, "title"), MAX_TITLE)
     gone = _gone(data)
     link = None if data.get("is_self") is True or gone else safe_link(_text(data, "url"), None)
@@ -153,7 +153,7 @@ def _moment(data: dict[str, Any], name: str, received_at: datetime) -> datetime 
     seconds = data.get(name)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
-    if not EARLIEST.timestamp() <= seconds <= (received_at + TOO_FAR_AHEAD).timestamp():
+    if not EARLIEST <= seconds <= received_at.timestamp() + TOO_FAR_AHEAD:
         return None
     return datetime.fromtimestamp(seconds, UTC)
 

@@ -91,7 +91,7 @@ def followed_in(conn: Connection, reader: Reader, tier: str) -> list[int]:
 def revisit_quiet(conn: Connection, now: datetime) -> int:
     """Have the quiet sources of the pool visited that were not seen for hours, the longest unseen first (A6).
 
-    Whoever fails, or whose host asked for a pause, is left alone: its next visit is later for a reason.
+    One whose host asked for a pause is left alone. A visit that then fails or finds nothing counts as an empty hit.
     """
     forgotten = (
         select(sources.c.id)
@@ -101,7 +101,6 @@ def revisit_quiet(conn: Connection, now: datetime) -> int:
             sources.c.active,
             sources.c.avg_valid_posts < QUIET,
             sources.c.next_check_at > now,
-            sources.c.consecutive_failures == 0,
             sources.c.waits_for.is_(None),
             or_(sources.c.lease_until.is_(None), sources.c.lease_until <= now),
         )

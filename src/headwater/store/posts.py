@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, insert
 
 from headwater.model import Post, StoredPost
-from headwater.store import tables
+from headwater.store import hot, images, tables
 from headwater.store.driver import Prepared, listed, portable
+from headwater.store.images import Showing
 from headwater.store.types import json_text, moment
 from headwater.urls import identity
 
@@ -20,6 +21,12 @@ _KNOWN = """SELECT id, source_post_id, url_key, text_norm_hash, version, score, 
     FROM posts WHERE source_id = ? AND """
 _known_by_id = portable(_KNOWN + "source_post_id IN ??")
 _known_by_url = portable(_KNOWN + "url_key IN ??")
+_stored_before = portable(
+    "SELECT source_post_id FROM posts WHERE source_id = ? AND source_post_id IN ?? AND valid_from <= ?"
+)
+_newest = portable(
+    "SELECT source_post_id, created_at FROM posts WHERE source_id = ? ORDER BY created_at DESC, id DESC LIMIT 1"
+)
 _POST_COLUMNS = [column.name for column in tables.posts.columns]
 _insert_post = Prepared(insert(tables.posts).values(dict.fromkeys(_POST_COLUMNS)))
 _keep_version = portable(
@@ -116,16 +123,48 @@ def known_posts(conn: Connection, source_id: int, posts: Sequence[Post]) -> list
     return [KnownPost(*row)._replace(created_at=moment(row[8])) for row in rows]
 
 
+def save_page(conn: Connection, source_id: int, page: Sequence[Post], now: datetime) -> list[StoredPost]:
+    """Store the posts of one page of a source whose ids can be relied on.
+
+    They are known by their id alone: replies of a thread share its address and its title and are not one post.
+    """
+    if not page:
+        return []
+    rows = _known_by_id.all(conn, source_id, listed(conn, [post.source_post_id for post in page]))
+    stored = [KnownPost(*row)._replace(created_at=moment(row[8]), url_key=None) for row in rows]
+    return write_changes(conn, [(source_id, change) for change in changes(page, stored)], now)
+
+
+def stored_before(conn: Connection, source_id: int, ids: Sequence[str], time: datetime | None) -> set[str]:
+    """Which of these posts were stored by then and have not changed since."""
+    if not ids or time is None:
+        return set()
+    return {row[0] for row in _stored_before.all(conn, source_id, listed(conn, ids), time)}
+
+
+def newest(conn: Connection, source_id: int) -> tuple[str, datetime] | None:
+    """The newest post of a source: its id there, and when it was published."""
+    rows = _newest.all(conn, source_id)
+    return (rows[0][0], moment(rows[0][1])) if rows else None
+
+
 def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: datetime) -> list[StoredPost]:
-    """Write many sources' changes, (source_id, change) each, with a handful of statements. Keeps the order."""
+    """Write many sources' changes, (source_id, change) each, with a handful of statements. Keeps the order.
+
+    The permanent record comes first, then the hot store, which copies from it.
+    """
     fresh = iter(_reserved_ids(conn, sum(1 for _, change in found if change.known is None)))
     stored, inserts, edits, touches = [], [], [], []
+    written: list[tuple[int, datetime]] = []
     for source_id, (kind, post, known, key) in found:
         if known is None:
             post_id = next(fresh)
             inserts.append(_insert_row(post_id, source_id, post, key, now))
             stored.append(StoredPost(post_id, kind, 1, post))
+            written.append((post_id, post.created_at))
             continue
+        if kind != "same":
+            written.append((known.id, known.created_at))
         if kind == "edited":
             edits.append(_edit_row(known.id, post, now))
         elif kind == "touched":
@@ -135,6 +174,9 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
     _keep_version.many(conn, [(now, row[-1]) for row in edits])
     _edit.many(conn, edits)
     _touch.many(conn, touches)
+    hot.mirror(conn, written)
+    shown = [(source_id, one) for (source_id, _), one in zip(found, stored, strict=True) if one.post.images]
+    images.record(conn, [Showing(source_id, one.id, one.post.images) for source_id, one in shown], now)
     return stored
 
 

@@ -16,7 +16,7 @@ from headwater.api.inputs import AnyId, Id, Name, NewSource
 from headwater.crawl import follow as following
 from headwater.errors import AlreadyThere, BadInput
 from headwater.model import Reader
-from headwater.store import hub_subscriptions, sources, stream
+from headwater.store import sources, stream
 from headwater.store.sources import WatchedSource
 from headwater.web import starter, words
 from headwater.web.view import go, show
@@ -135,15 +135,6 @@ async def add_starter_set(
 ) -> Response:
     await api.follow_all(parts, reader, starter.outlines(groups or []))
     return go("/")
-
-
-@router.get("/sources/{source_id}")
-async def source_page(request: Request, parts: WithParts, reader: Asking, source_id: Id) -> Response:
-    source = await visits.watched(parts, reader, source_id)
-    past = await parts.db.read(sources.past_visits, source_id, api.PAST_VISITS)
-    posts = await parts.db.read(sources.count_posts, source_id)
-    pushed = await parts.db.read(hub_subscriptions.active_since, source_id, parts.now())
-    return show(request, "source.html", source=source, visits=past, posts=posts, pushed_since=pushed, section="sources")
 
 
 @router.post("/sources/{source_id}/refresh")
