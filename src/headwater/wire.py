@@ -55,7 +55,7 @@ def utc_now() -> datetime:
 class Parts:
     """What the ways in work with. `now` is the clock; `woken` is set when there may be something due.
 
-    While this process crawls, `readers` can read a push as well.
+    While this process crawls, `readers` can read a push as well. Pages of a demonstration say that they are one.
     """
 
     settings: Settings
@@ -64,6 +64,7 @@ class Parts:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     bell: Bell = field(default_factory=Bell)
     readers: Readers | None = None
+    is_demo: bool = False
 
     @cached_property
     def vault(self) -> Vault:

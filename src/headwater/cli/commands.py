@@ -10,7 +10,7 @@ import typer
 
 from headwater import __version__, wire
 from headwater.accounts import tokens
-from headwater.cli import crawling, dedup, doctor, events, images, kafka, naming, periodic, pool, trying, webhooks
+from headwater.cli import crawling, dedup, demo, doctor, events, images, kafka, naming, periodic, pool, trying, webhooks
 from headwater.cli.loop import run_async
 from headwater.cli.output import EXIT_FAILED, ago, fail, json_line, progress, say, table
 from headwater.cli.session import opened
@@ -41,6 +41,7 @@ app.add_typer(pool.app, name="pool")
 app.add_typer(pool.tiers, name="tiers")
 app.command("post")(pool.show_post)
 app.command("run")(periodic.run_job)
+app.command("demo")(demo.demo)
 app.add_typer(images.app, name="images")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 import uvicorn
@@ -29,8 +29,11 @@ class Server(uvicorn.Server):
         yield  # `serve` below handles them: the crawl loop has to stop as well
 
 
-async def serve(parts: Parts, *, crawl: bool) -> None:
-    """Serve until SIGINT or SIGTERM, then finish what is under way within the deadline."""
+async def serve(parts: Parts, *, crawl: bool, on_ready: Callable[[str], object] | None = None) -> None:
+    """Serve until SIGINT or SIGTERM, then finish what is under way within the deadline.
+
+    `on_ready` is given the link that signs the owner in, once it leads somewhere.
+    """
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -51,6 +54,8 @@ async def serve(parts: Parts, *, crawl: bool) -> None:
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     hearing = asyncio.create_task(wire.hear_of_events(parts, stop))
     say(f"Headwater is running at {wire.home(parts.settings)}\n\n  Sign in:  {link}\n\nCtrl-C stops it.")
+    if on_ready:
+        await asyncio.to_thread(on_ready, link)
     try:
         await _crawl_until(parts, metrics, stop, serving) if crawl else await _first(stop, serving)
     finally:

@@ -24,6 +24,7 @@ def show(request: Request, template: str, status: int = 200, *, section: str = "
         form_key=caller.form_key if caller else "",
         here=here(request),
         now=parts_of(request).now(),
+        is_demo=parts_of(request).is_demo,
         zone=words.zone_named(request.cookies.get(ZONE_COOKIE)),
         **context,
     )
