@@ -16,7 +16,7 @@ from headwater.crawl.checkpoint import Checkpoint
 from headwater.crawl.record import PageTaken, record_page
 from headwater.crawl.schedule import next_check
 from headwater.crawl.statuses import BUSY
-from headwater.crawl.visiting import Tools, ask, authorized, deferred, failed, interval
+from headwater.crawl.visiting import Tools, ask, authorized, deferred, failed, interval, noted
 from headwater.errors import BadInput, FetchFailed, SourceFailure, StoreUnavailable
 from headwater.fetch.failures import is_our_network
 from headwater.fetch.politeness import cache_lifetime
@@ -127,7 +127,7 @@ class Crawl:
         self.list_pages += 1
         self.asked_for.add((asked.url, asked.body))
         self._named += len(page.items) + len(page.posts)
-        self._facts = page.facts._replace(note=page.facts.note or self.due.note)
+        self._facts = page.facts._replace(note=noted(self.due.note, page.facts.note))
 
     async def save(
         self,
