@@ -113,11 +113,15 @@ class Facts(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What one answer says: posts, what to request next (None: this was all), facts about the source."""
+    """What one answer says: posts, what to request next (None: this was all), facts about the source.
+
+    `beside` are posts that are stored as well but say nothing about how far the listing was read, such as comments.
+    """
 
     posts: list[Post]
     next: Request | None
     facts: Facts
+    beside: list[Post] = []
 
 
 class DueSource(NamedTuple):
@@ -143,7 +147,7 @@ class Visit(NamedTuple):
     """One crawl of one source, as it is written down: what came, what the source is like now, when to come again.
 
     `outcome` is ok, unchanged, empty, failed or deferred (the host asked for quiet before we began; it counts nothing).
-    `status` is the source's from now on: ok, empty, failing, blocked or retired.
+    `status` is the source's from now on: ok, empty, failing, blocked or retired. What is `beside` moves no watermark.
     """
 
     source_id: int
@@ -165,6 +169,7 @@ class Visit(NamedTuple):
     host: str = ""
     hold_host_until: datetime | None = None
     waits_for: str | None = None
+    beside: list[Post] = []
 
 
 class StoredPost(NamedTuple):

@@ -40,6 +40,7 @@ app.add_typer(kafka.app, name="kafka")
 app.add_typer(pool.app, name="pool")
 app.add_typer(pool.tiers, name="tiers")
 app.command("post")(pool.show_post)
+app.command("comments")(pool.read_comments)
 app.command("run")(periodic.run_job)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
