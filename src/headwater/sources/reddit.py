@@ -9,6 +9,9 @@ The watermark is the newest post of which all that came before it is stored. How
 - `top`, `hot` and `rising` do not list by time: what they show first may be newer than much that they do not show. The
   watermark moves only where the whole listing was on the page and its time filter reaches back to the watermark.
   Otherwise it stays; the posts are stored all the same, and the next visit by time begins where the last one ended.
+
+Where the source's settings ask for `comments`, the newest comments of the community are one more request at the end of
+a visit. They are replies, and stand beside the listing: no watermark moves for them.
 """
 
 from __future__ import annotations
@@ -79,16 +82,19 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
     if body[:1] == b"<":
         return _read_feed(source, state, response._replace(body=body))
     children, after = _parsed(body)
+    if _is_comments(response.url):
+        # Whether the listing had a gap is not for this page to say.
+        return Page([], None, Facts(gap=True), reddit_posts.comments_in(children, response.received_at))
     posts = reddit_posts.posts_in(children, response.received_at)
     facts = Facts(format="reddit", title=reddit_posts.community_in(children) or _name(source), link=source.address)
     sort, mark = _sort_of(response.url), state.last_seen_created_at
     if sort != "new":
         facts = facts._replace(whole=after is None and _covers(response, mark))
-        return Page(posts, None, facts)
+        return Page(posts, _comments(source), facts)
     shown = _shown_before(response.url) + len(posts)
     facts = facts._replace(gap=_is_gap(posts, mark, shown))
     if mark is None or after is None or _goes_back_to(posts, mark - LOOK_BACK):
-        return Page(posts, None, facts)
+        return Page(posts, _comments(source), facts)
     return Page(posts, _listing(source, sort, PAGE_LIMIT, after, shown), facts)
 
 
@@ -136,6 +142,18 @@ def _listing(source: Source, sort: str, limit: int, after: str | None = None, sh
         query |= {"after": after, "count": shown}
     path = urlsplit(source.address).path.rstrip("/")
     return Request(f"{API}{path}/{sort}?{urlencode(query)}", (("Accept", "application/json"),))
+
+
+def _comments(source: Source) -> Request | None:
+    if source.settings.get("comments") is not True:
+        return None
+    path = urlsplit(source.address).path.rstrip("/")
+    query = urlencode({"limit": PAGE_LIMIT, "raw_json": 1})
+    return Request(f"{API}{path}/comments?{query}", (("Accept", "application/json"),))
+
+
+def _is_comments(url: str) -> bool:
+    return urlsplit(url).path.endswith("/comments")
 
 
 def _sort(source: Source) -> str:

@@ -97,10 +97,11 @@ def _write_posts(
 ) -> dict[int, list[StoredPost]]:
     found = []
     for visit in visits:
-        if visit.posts:
+        came = [*visit.posts, *visit.beside]
+        if came:
             first = rows[visit.source_id][5] == 0
-            known = [] if first else posts.known_posts(conn, visit.source_id, visit.posts)
-            found += [(visit.source_id, change) for change in posts.changes(visit.posts, known)]
+            known = [] if first else posts.known_posts(conn, visit.source_id, came)
+            found += [(visit.source_id, change) for change in posts.changes(came, known)]
     stored: dict[int, list[StoredPost]] = {visit.source_id: [] for visit in visits}
     for (source_id, _), post in zip(found, posts.write_changes(conn, found, now), strict=True):
         stored[source_id].append(post)
