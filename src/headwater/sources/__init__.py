@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from headwater.model import Item, Page, Request, Response, Source, SourceState
-from headwater.sources import reddit, rss
+from headwater.sources import reddit, rss, x
 
 
 class Kind(NamedTuple):
@@ -35,5 +35,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "rss": Kind("rss", rss.first, rss.read),
         "reddit": Kind("reddit", reddit.first, reddit.read, at_address=False),
+        "x": Kind("x", x.first, x.read, at_address=False, paged=True, check=x.check),
     }
 )
