@@ -26,7 +26,10 @@
         │   ├── ConnectionFailed nobody answered, or hung up
         │   ├── CertificateBad   TLS could not be verified
         │   ├── TooManyRedirects a loop or a chain that is too long
-        │   └── StatusRefused    the server said no (4xx, 5xx)
+        │   ├── StatusRefused    the server said no (4xx, 5xx)
+        │   └── NotAsked         nobody was asked, for a reason of ours
+        │       ├── KeyMissing   a token that is needed was not given
+        │       └── NotYet       it has to wait, such as for the next month
         └── ReadFailed           an answer came, but it is not what was expected
             ├── NotAFeed         something else than a feed
             ├── EmptyAnswer      a good status with nothing in it
@@ -206,6 +209,23 @@ class StatusRefused(FetchFailed):
 
     code = "status_refused"
     title = "The server refused"
+
+
+class NotAsked(FetchFailed):
+    code = "not_asked"
+    title = "Nothing was asked of the server"
+
+
+class KeyMissing(NotAsked):
+    code = "key_missing"
+    title = "A token that is needed was not given"
+
+
+class NotYet(NotAsked):
+    """`detail` is what is waited for; `facts` has `until`, a time."""
+
+    code = "not_yet"
+    title = "It has to wait"
 
 
 class ReadFailed(SourceFailure):

@@ -11,7 +11,7 @@ import typer
 
 from headwater import __version__, wire
 from headwater.accounts import tokens
-from headwater.cli import crawling, dedup, doctor, events, kafka, naming, pool, trying, webhooks
+from headwater.cli import crawling, dedup, doctor, events, kafka, naming, pool, trying, webhooks, x
 from headwater.cli.output import EXIT_FAILED, ago, fail, json_line, progress, say, table
 from headwater.cli.session import opened
 from headwater.crawl import follow as following
@@ -37,6 +37,7 @@ app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(dedup.app, name="dedup")
 app.add_typer(kafka.app, name="kafka")
 app.add_typer(pool.app, name="pool")
+app.add_typer(x.app, name="x")
 app.add_typer(pool.tiers, name="tiers")
 app.command("post")(pool.show_post)
 

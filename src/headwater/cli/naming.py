@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headwater import urls
+from headwater.crawl.follow import kind_and_address
 from headwater.errors import NotFound
 from headwater.model import Reader
 from headwater.store import sources
@@ -10,7 +11,7 @@ from headwater.wire import Parts
 
 
 def source_id(parts: Parts, owner: Reader, name: str) -> int:
-    address = name if name.isdigit() else urls.canonical(urls.with_scheme(name))
+    address = name if name.isdigit() else kind_and_address(name)[1]
     wanted, _ = urls.without_credential(address)
     found = parts.db.read_now(sources.find, owner, wanted)
     if found is None:

@@ -35,7 +35,6 @@ TIMELINE_ENDS_WITHOUT_REPLIES = 800
 SHORT_OF_THE_END = 100  # of what a timeline holds, some posts are not shown
 LONGEST_QUERY = 512
 MOST_POSTS = 1_000  # an answer with more is none of X's
-TOKEN_OF = {True: "next_token", False: "pagination_token"}
 FIELDS = {
     "tweet.fields": "attachments,author_id,created_at,edit_history_tweet_ids,entities,lang,note_tweet,"
     "possibly_sensitive,public_metrics,referenced_tweets,withheld",
@@ -76,9 +75,9 @@ class Listing(msgspec.Struct, forbid_unknown_fields=True):
 def account_or_search(typed: str) -> str | None:
     """The one address of the account or the search that a person means, in any spelling; None: something else."""
     typed = typed.strip()
-    if found := _ACCOUNT.fullmatch(typed.partition("?")[0].partition("#")[0]):
-        name = found["name"].lower()
-        return None if name in _NO_ACCOUNTS else f"{SITE}/{name}"
+    found = _ACCOUNT.fullmatch(typed.partition("?")[0].partition("#")[0])
+    if found and found["name"].lower() not in _NO_ACCOUNTS:
+        return f"{SITE}/{found['name'].lower()}"
     query = _searched_for(typed)
     if not query:
         return None
@@ -134,17 +133,6 @@ def within_reach(request: Request, now: datetime) -> Request:
     if seen_at is not None and seen_at > now - SEARCH_REACH + timedelta(hours=1):
         return request
     return _list(parts.path, {name: value for name, value in query.items() if name != "since_id"}, _depth(request.url))
-
-
-def from_the_top(request: Request) -> Request:
-    """The same list from its first page: for a page that X does not find any more."""
-    parts = urlsplit(request.url)
-    query = dict(parse_qsl(parts.query))
-    return _list(parts.path, {name: value for name, value in query.items() if name not in TOKEN_OF.values()})
-
-
-def is_further_page(request: Request) -> bool:
-    return any(name in TOKEN_OF.values() for name, _ in parse_qsl(urlsplit(request.url).query))
 
 
 def read(source: Source, state: SourceState, response: Response) -> Page:
@@ -214,7 +202,8 @@ def _next(url: str, meta: dict[str, Any], count: int) -> Request | None:
         return None
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
-    return _list(parts.path, {**query, TOKEN_OF["query" in query]: token}, _depth(url) + count)
+    name = "next_token" if "query" in query else "pagination_token"
+    return _list(parts.path, {**query, name: token}, _depth(url) + count)
 
 
 def _ends_early(url: str, count: int) -> bool:

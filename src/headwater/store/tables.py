@@ -536,3 +536,23 @@ request_budgets = Table(
     Column("free_at", Moment, nullable=False),
     PrimaryKeyConstraint("name", "place"),
 )
+
+# How much was asked in a month of someone who is paid by the month: see store/meters.py.
+meters = Table(
+    "meters",
+    metadata,
+    Column("name", Text, nullable=False),
+    Column("month", String(7), nullable=False),
+    Column("requests", Integer, nullable=False, server_default="0"),
+    Column("posts", Integer, nullable=False, server_default="0"),
+    PrimaryKeyConstraint("name", "month"),
+)
+
+# Secrets that have to be used again, sealed: see store/secrets.py.
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("changed_at", Moment, nullable=False),
+)
