@@ -26,6 +26,7 @@
         │   ├── ConnectionFailed nobody answered, or hung up
         │   ├── CertificateBad   TLS could not be verified
         │   ├── TooManyRedirects a loop or a chain that is too long
+        │   ├── RobotsRefused    the site's robots.txt asks programs to stay away
         │   ├── StatusRefused    the server said no (4xx, 5xx)
         │   └── NotAsked         nobody was asked, for a reason of ours
         │       ├── KeyMissing   a token that is needed was not given
@@ -202,6 +203,11 @@ class CertificateBad(FetchFailed):
 class TooManyRedirects(FetchFailed):
     code = "too_many_redirects"
     title = "The server redirects without end"
+
+
+class RobotsRefused(FetchFailed):
+    code = "robots_refused"
+    title = "The site asks programs not to read this page"
 
 
 class StatusRefused(FetchFailed):

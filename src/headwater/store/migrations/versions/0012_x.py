@@ -6,7 +6,7 @@ from alembic import op
 from headwater.store.types import Moment
 
 revision = "0012"
-down_revision = "0008"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 
