@@ -45,6 +45,7 @@ Each class has a `code` (stable, for programs), a `title` (short, for people) an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 
 class HeadwaterError(Exception):
@@ -228,10 +229,16 @@ class KeyMissing(NotAsked):
 
 
 class NotYet(NotAsked):
-    """`detail` is what is waited for; `facts` has `until`, a time."""
+    """`detail` is what is waited for, `until` is the time at which to try again."""
 
     code = "not_yet"
     title = "It has to wait"
+
+    @property
+    def until(self) -> datetime:
+        until = self.facts["until"]
+        assert isinstance(until, datetime)
+        return until
 
 
 class ReadFailed(SourceFailure):

@@ -154,6 +154,7 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
         title=_title(source, document),
         link=source.address,
         truncated=len(data or []) > MOST_POSTS,
+        whole=all(_is_settled(post_id, response.received_at) for post_id in _ids(listed)),
         gap=_is_marked(state) and (following is not None or _ends_early(response.url, len(listed))),
         watermark=_watermark(listed, _since(state), response.received_at),
     )
@@ -223,17 +224,16 @@ def _depth(url: str) -> int:
 
 
 def _watermark(listed: list[dict[str, Any]], before: str, received_at: datetime) -> str:
-    settled = [int(before)]
-    for tweet in listed:
-        id = tweet.get("id")
-        if isinstance(id, str) and is_id(id) and _is_settled(id, received_at):
-            settled.append(int(id))
-    return str(max(settled))
+    return str(max([int(before), *(int(id) for id in _ids(listed) if _is_settled(id, received_at))]))
+
+
+def _ids(listed: list[dict[str, Any]]) -> list[str]:
+    return [id for tweet in listed if isinstance(id := tweet.get("id"), str) and is_id(id)]
 
 
 def _is_settled(id: str, received_at: datetime) -> bool:
     posted_at = moment_of(id)
-    return posted_at is not None and posted_at <= received_at - SETTLED_AFTER
+    return posted_at is None or posted_at <= received_at - SETTLED_AFTER
 
 
 def _since(state: SourceState) -> str:
