@@ -21,14 +21,24 @@ from typing import NamedTuple
 
 from headwater.crawl import discover
 from headwater.crawl.schedule import LONGEST_WISH, next_check
-from headwater.crawl.visiting import Tools, ask, authorized, body_hash, conditional, failed, interval, put_off, seen
+from headwater.crawl.visiting import (
+    NO_FEED,
+    Tools,
+    ask,
+    authorized,
+    body_hash,
+    conditional,
+    failed,
+    interval,
+    put_off,
+    seen,
+)
 from headwater.errors import SourceFailure, TimedOut
 from headwater.fetch.politeness import cache_lifetime
 from headwater.model import Becoming, DueSource, Facts, Page, Request, Response, SourceState, Visit
 from headwater.sources import Kind
 
 MOST_PAGES = 20
-NAMES = {"forum": "a forum", "news": "a news site"}
 
 
 class Look(NamedTuple):
@@ -173,7 +183,7 @@ def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, 
 
 def turned(due: DueSource, look: Look, becomes: Becoming, started_at: datetime, seconds: float, tools: Tools) -> Visit:
     """There is no feed, but a kind that can read the pages: from the next visit on, which is due at once, it does."""
-    note = f"This site has no feed, so its pages are read, as {NAMES.get(becomes.kind, becomes.kind)}."
+    note = f"{NO_FEED}, so its pages are read, as {discover.NAMES.get(becomes.kind, becomes.kind)}."
     return Visit(
         source_id=due.source.id,
         lease=due.lease,

@@ -16,7 +16,7 @@ from headwater.crawl.checkpoint import Checkpoint
 from headwater.crawl.record import PageTaken, record_page
 from headwater.crawl.schedule import next_check
 from headwater.crawl.statuses import BUSY
-from headwater.crawl.visiting import Tools, ask, authorized, deferred, failed, interval
+from headwater.crawl.visiting import Tools, ask, authorized, deferred, failed, interval, noted
 from headwater.errors import BadInput, FetchFailed, NotAsked, SourceFailure, StoreUnavailable
 from headwater.fetch.failures import is_our_network
 from headwater.fetch.politeness import cache_lifetime
@@ -129,7 +129,7 @@ class Crawl:
         self.asked_for.add((asked.url, asked.body))
         self._named += len(page.items) + len(page.posts)
         found_out = {**(self._facts.settings if self._facts else {}), **page.facts.settings}
-        self._facts = page.facts._replace(note=page.facts.note or self.due.note, settings=found_out)
+        self._facts = page.facts._replace(note=noted(self.due.note, page.facts.note), settings=found_out)
         if not page.facts.whole:  # the same bytes would mean something else next time
             self.state = self.state._replace(etag=None, last_modified=None, body_hash=None)
 

@@ -18,6 +18,7 @@ from headwater.fetch.failures import is_our_network
 from headwater.model import DueSource, Request, Response, SourceState, Visit
 from headwater.sources import KINDS, Kind
 
+NO_FEED = "This site has no feed"
 VALIDATORS_LIVE = timedelta(days=8)
 
 
@@ -183,6 +184,13 @@ def deferred(due: DueSource, now: datetime, until: datetime, why: str) -> Visit:
         state=due.state,
         waits_for=why,
     )
+
+
+def noted(before: str, said: str) -> str:
+    """What is told about how a source is read; that it was found to have no feed stays said. Pure."""
+    if not before.startswith(NO_FEED):
+        return said
+    return f"{before.partition('.')[0]}. {said}".strip()
 
 
 def interval(due: DueSource, tools: Tools) -> timedelta:

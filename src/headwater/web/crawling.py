@@ -11,7 +11,7 @@ from starlette.responses import Response
 from headwater import wire
 from headwater.api.auth import Asking, WithParts
 from headwater.crawl.tiers import TIERS
-from headwater.store import alerts, crawl_metrics
+from headwater.store import alerts, crawl_metrics, statistics
 from headwater.store.crawl_metrics import HOUR, OUTCOMES, HourMetrics, hour_of
 from headwater.web.health import CHART_HEIGHT, CHART_WIDTH, Bar, amount, bars
 from headwater.web.view import show
@@ -26,6 +26,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
     now = parts.now()
     found = await parts.db.read(crawl_metrics.recent, now, HOURS)
     raised = [one for one in await parts.db.read(alerts.every) if one.cleared_at is None]
+    brought = await parts.db.read(statistics.gather, reader)
     visits = sum(one.visits for one in found)
     seconds = sum(one.seconds for one in found)
     return show(
@@ -45,6 +46,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
         latency=by_hour(found, now, lambda one: round(one.average_seconds or 0.0, 3)),
         latency_average=seconds / visits if visits else None,
         outcomes=[(outcome, sum(getattr(one, f"visits_{outcome}") for one in found)) for outcome in OUTCOMES],
+        brought=brought,
         tiers=tier_counts(found[-1].tiers if found else None),
     )
 

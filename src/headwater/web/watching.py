@@ -12,11 +12,12 @@ from starlette.responses import Response
 from headwater.api import cursors, visits
 from headwater.api import sources as api
 from headwater.api.auth import Asking, WithParts
+from headwater.api.checkpoints import clear_checkpoint as clear
 from headwater.api.inputs import AnyId, Id, Name, NewSource
 from headwater.crawl import follow as following
 from headwater.errors import AlreadyThere, BadInput
 from headwater.model import Reader
-from headwater.store import hub_subscriptions, sources, stream
+from headwater.store import checkpoints, hub_subscriptions, sources, stream
 from headwater.store.sources import WatchedSource
 from headwater.web import starter, words
 from headwater.web.view import go, show
@@ -95,10 +96,11 @@ async def add(
     reader: Asking,
     address: Annotated[str, Form()] = "",
     folder: Annotated[Name | None, Form()] = None,
+    kind: Annotated[str, Form()] = "",
     next: Annotated[str, Form()] = "/sources",
 ) -> Response:
     try:
-        await api.follow(parts, reader, NewSource(address=address, folder=folder))
+        await api.follow(parts, reader, NewSource(address=address, folder=folder, kind=kind or None))
     except (BadInput, AlreadyThere) as error:
         return await _sources_page(request, parts, reader, wrong=error, typed=address)
     return go(next)
@@ -143,7 +145,23 @@ async def source_page(request: Request, parts: WithParts, reader: Asking, source
     past = await parts.db.read(sources.past_visits, source_id, api.PAST_VISITS)
     posts = await parts.db.read(sources.count_posts, source_id)
     pushed = await parts.db.read(hub_subscriptions.active_since, source_id, parts.now())
-    return show(request, "source.html", source=source, visits=past, posts=posts, pushed_since=pushed, section="sources")
+    progress = await parts.db.read(checkpoints.of_source, source_id)
+    return show(
+        request,
+        "source.html",
+        source=source,
+        visits=past,
+        posts=posts,
+        pushed_since=pushed,
+        progress=progress,
+        section="sources",
+    )
+
+
+@router.post("/sources/{source_id}/checkpoint/clear")
+async def clear_checkpoint(parts: WithParts, reader: Asking, source_id: Id) -> Response:
+    await clear(parts, reader, source_id)
+    return go(f"/sources/{source_id}")
 
 
 @router.post("/sources/{source_id}/refresh")
