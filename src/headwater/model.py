@@ -105,6 +105,9 @@ class Facts(NamedTuple):
     `whole` is False where posts newer than the watermark may be missing from it: then the watermark stays. `gap` says
     that it does not reach back to the watermark: unless a further page does, posts have gone by unseen. `note` is what
     a person should know about how the source is read.
+
+    `watermark` is, where ids are numbers that grow, the one up to which nothing more is to come; the highest of a
+    crawl's pages is where the next begins. `settings` is what was found out and need not be found out again.
     """
 
     format: str = ""
@@ -118,6 +121,8 @@ class Facts(NamedTuple):
     whole: bool = True
     gap: bool = False
     note: str = ""
+    watermark: str | None = None
+    settings: Mapping[str, Any] = {}
 
 
 class Item(NamedTuple):

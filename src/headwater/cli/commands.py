@@ -23,6 +23,7 @@ from headwater.cli import (
     pool,
     trying,
     webhooks,
+    x,
 )
 from headwater.cli.loop import run_async
 from headwater.cli.output import EXIT_FAILED, ago, fail, json_line, progress, say, table
@@ -51,6 +52,7 @@ app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(dedup.app, name="dedup")
 app.add_typer(kafka.app, name="kafka")
 app.add_typer(pool.app, name="pool")
+app.add_typer(x.app, name="x")
 app.add_typer(pool.tiers, name="tiers")
 app.command("post")(pool.show_post)
 app.command("comments")(pool.read_comments)

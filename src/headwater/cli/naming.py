@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from headwater import urls
+from headwater.crawl.follow import kind_and_address
 from headwater.errors import BadInput, NotFound
 from headwater.model import Reader
-from headwater.sources import reddit
 from headwater.store import sources
 from headwater.wire import Parts
 
@@ -30,8 +30,7 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 def source_id(parts: Parts, owner: Reader, name: str) -> int:
-    community = reddit.community_address(name)
-    address = name if name.isdigit() else community or urls.canonical(urls.with_scheme(name))
+    address = name if name.isdigit() else kind_and_address(name)[1]
     wanted, _ = urls.without_credential(address)
     found = parts.db.read_now(sources.find, owner, wanted)
     if found is None:

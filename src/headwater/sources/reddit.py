@@ -16,19 +16,16 @@ a visit. They are replies, and stand beside the listing: no watermark moves for 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import orjson
-
-from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed, TooDeep
+from headwater.errors import EmptyAnswer, NotAFeed
 from headwater.model import Facts, Page, Post, Request, Response, Source, SourceState
 from headwater.sources import reddit_posts, rss
-from headwater.sources.feeds.walls import instead_of_a_feed
+from headwater.sources.json_answers import document_in
 
 SITE = "https://www.reddit.com"
 API = "https://oauth.reddit.com"
@@ -182,7 +179,7 @@ def _name(source: Source) -> str:
 
 def _parsed(body: bytes) -> tuple[list[Any], str | None]:
     """What a listing lists, and what the next page comes after; None: this was the last."""
-    document = _document(body)
+    document = document_in(body, "Reddit")
     data = document.get("data") if isinstance(document, dict) and document.get("kind") == "Listing" else None
     children = data.get("children") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(children, list):
@@ -191,26 +188,3 @@ def _parsed(body: bytes) -> tuple[list[Any], str | None]:
         raise NotAFeed("Reddit has no community of this name: it offered a search instead.")
     after = data.get("after")
     return children, after if isinstance(after, str) and reddit_posts.is_id(after) else None
-
-
-def _document(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        return _read_leniently(body, error)
-
-
-def _read_leniently(body: bytes, reason: orjson.JSONDecodeError) -> Any:
-    """orjson refuses half a character (a lone surrogate), which is no reason to lose a page of posts."""
-    try:
-        return json.loads(body)
-    except RecursionError as error:
-        raise TooDeep("The JSON document is nested too deeply.") from error
-    except ValueError:
-        raise _not_json(body, reason) from reason
-
-
-def _not_json(body: bytes, reason: orjson.JSONDecodeError) -> ReadFailed:
-    if b"<html" in body[:2000].lower():
-        return instead_of_a_feed(body)
-    return NotAFeed(f"Reddit's answer looks like JSON but cannot be read: {reason}.")

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from headwater import wire
 from headwater.api.auth import Asking, WithParts
 from headwater.crawl.tiers import TIERS
 from headwater.store import alerts, budgets, crawl_metrics, listings, statistics
@@ -43,6 +44,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
         chart=(CHART_WIDTH, CHART_HEIGHT),
         amount=amount,
         counted=found[-1] if found else None,
+        x=await wire.x_state(parts),
         posts=by_hour(found, now, lambda one: one.posts_new),
         posts_total=sum(one.posts_new for one in found),
         visits=by_hour(found, now, lambda one: one.visits),
