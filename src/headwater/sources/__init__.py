@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from headwater.model import Item, Page, Request, Response, Source, SourceState
-from headwater.sources import reddit, rss
+from headwater.sources import news, reddit, rss
 
 
 class Kind(NamedTuple):
@@ -34,6 +34,15 @@ class Kind(NamedTuple):
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "rss": Kind("rss", rss.first, rss.read),
+        "news": Kind(
+            "news",
+            news.first,
+            news.read,
+            paged=True,
+            read_item=news.read_item,
+            recognise=news.recognise,
+            check=news.check,
+        ),
         "reddit": Kind("reddit", reddit.first, reddit.read, at_address=False),
     }
 )
