@@ -26,6 +26,7 @@
         │   ├── ConnectionFailed nobody answered, or hung up
         │   ├── CertificateBad   TLS could not be verified
         │   ├── TooManyRedirects a loop or a chain that is too long
+        │   ├── RobotsRefused    the site's robots.txt asks programs to stay away
         │   └── StatusRefused    the server said no (4xx, 5xx)
         └── ReadFailed           an answer came, but it is not what was expected
             ├── NotAFeed         something else than a feed
@@ -199,6 +200,11 @@ class CertificateBad(FetchFailed):
 class TooManyRedirects(FetchFailed):
     code = "too_many_redirects"
     title = "The server redirects without end"
+
+
+class RobotsRefused(FetchFailed):
+    code = "robots_refused"
+    title = "The site asks programs not to read this page"
 
 
 class StatusRefused(FetchFailed):

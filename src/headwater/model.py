@@ -166,6 +166,14 @@ class DueSource(NamedTuple):
     status: str
     push_trust: int = 1
     credential: bytes | None = None
+    note: str = ""
+
+
+class Becoming(NamedTuple):
+    """The kind that reads what is at a source's address, and with which settings."""
+
+    kind: str
+    settings: Mapping[str, Any]
 
 
 class Visit(NamedTuple):
@@ -173,6 +181,8 @@ class Visit(NamedTuple):
 
     `outcome` is ok, unchanged, empty, failed or deferred (the host asked for quiet before we began; it counts nothing).
     `status` is the source's from now on: ok, empty, failing, blocked or retired.
+    `counted` are posts that were stored during the visit, page by page, by their change. `unfinished` says that the
+    crawl of a list goes on with the next visit. `becomes` is the kind of source that it turned out to be.
     """
 
     source_id: int
@@ -194,6 +204,9 @@ class Visit(NamedTuple):
     host: str = ""
     hold_host_until: datetime | None = None
     waits_for: str | None = None
+    counted: Mapping[str, int] = {}
+    unfinished: bool = False
+    becomes: Becoming | None = None
 
 
 class StoredPost(NamedTuple):
@@ -216,7 +229,7 @@ class SavedVisit(NamedTuple):
     watermark_updated: bool
 
     def count(self, change: str) -> int:
-        return sum(1 for post in self.posts if post.change == change)
+        return self.visit.counted.get(change, 0) + sum(1 for post in self.posts if post.change == change)
 
 
 class Event(NamedTuple):

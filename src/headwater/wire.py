@@ -20,7 +20,8 @@ from headwater.crawl import monitors, websub
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.credentials import App, RedditApi, RedditFeeds, Turns
 from headwater.crawl.readers import Readers
-from headwater.crawl.run import Tools, Way
+from headwater.crawl.robots import Robots
+from headwater.crawl.visiting import Tools, Way
 from headwater.dedup import warm
 from headwater.errors import BadSetting, StoreUnavailable
 from headwater.events.bell import Bell
@@ -217,6 +218,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         held={},
         unseal=lambda sealed: parts.vault.open(sealed),
         ways={"reddit": way_to_reddit(parts, reddit)},
+        robots=Robots(parts.db, client.fetch, readers, settings.user_agent, parts.now),
     )
     crawler = Crawler(parts.db, tools, on_saved)
     parts.readers = readers

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from headwater import wire
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.follow import follow
-from headwater.crawl.run import Tools
+from headwater.crawl.visiting import Tools
 from headwater.model import SavedVisit
 from headwater.sim.reddit_world import SimReddit
 from headwater.store import leases

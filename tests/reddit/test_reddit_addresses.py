@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.crawl.follow import kind_and_address
-from headwater.crawl.run import conditional
+from headwater.crawl.visiting import conditional
 from headwater.model import Source, SourceState
 from headwater.sources import reddit
 from support.posts import NOON

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, select
 
 from headwater.crawl.follow import follow
 from headwater.crawl.record import record
-from headwater.crawl.run import Tools, visit
+from headwater.crawl.run import visit
+from headwater.crawl.visiting import Tools
 from headwater.model import Page, Reader, Request, Response, SavedVisit, Source, SourceState
 from headwater.sim.communities import Habits, SimPost
 from headwater.sim.reddit_http import Ask, answer_with_faults

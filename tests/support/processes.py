@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 CRAWL_UNTIL_KILLED = """
 import asyncio
@@ -24,9 +25,19 @@ asyncio.run(crawl(wire.open_parts(load())))
 """
 
 
-def start(environ: dict[str, str]) -> subprocess.Popen[str]:
+CRAWL_BOARDS_UNTIL_KILLED = CRAWL_UNTIL_KILLED.replace("wire.crawling(", "crawling_boards(").replace(
+    "from headwater import wire", "from headwater import wire\nfrom support.boards import crawling_boards"
+)
+TESTS = str(Path(__file__).resolve().parents[1])
+
+
+def start(environ: dict[str, str], program: str = CRAWL_UNTIL_KILLED) -> subprocess.Popen[str]:
+    paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(
-        [sys.executable, "-c", CRAWL_UNTIL_KILLED], env={**os.environ, **environ}, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": paths, **environ},
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "crawling\n"

@@ -26,10 +26,14 @@ class Answer(NamedTuple):
     delay: float = 0.0
 
 
+NOT_HERE = Answer("nothing here", 404)
+
+
 @dataclass
 class Web:
     address: str
     pages: dict[str, Answer | Callable[[Asked], Answer]] = field(default_factory=dict)
+    fallback: Answer | Callable[[Asked], Answer] = NOT_HERE  # for all that `pages` does not name
     asked: list[Asked] = field(default_factory=list)
     under_way: dict[str, int] = field(default_factory=dict)
     overlaps: list[str] = field(default_factory=list)
@@ -71,7 +75,7 @@ def web() -> Iterator[Web]:
                     world.under_way[self.path] -= 1
 
         def _answer(self, asked: Asked) -> None:
-            page = world.pages.get(self.path, Answer("nothing here", 404))
+            page = world.pages.get(self.path, world.fallback)
             answer = page(asked) if callable(page) else page
             time.sleep(answer.delay)
             body = answer.body.encode() if isinstance(answer.body, str) else answer.body

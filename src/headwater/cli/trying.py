@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater import urls, wire
 from headwater.crawl import discover
-from headwater.crawl.run import judge
+from headwater.crawl.statuses import judge
 from headwater.errors import BadInput, NotAFeed
 from headwater.model import Page, Post, Response, Source, SourceState
 from headwater.sources import KINDS

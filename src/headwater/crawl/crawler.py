@@ -9,8 +9,9 @@ from datetime import timedelta
 
 import structlog
 
+from headwater.crawl import paged, run
 from headwater.crawl.record import record
-from headwater.crawl.run import Tools, failed, visit
+from headwater.crawl.visiting import Tools, failed
 from headwater.errors import SourceFailure, StoreUnavailable
 from headwater.model import DueSource, SavedVisit, Visit
 from headwater.store import leases
@@ -76,7 +77,10 @@ class Crawler:
         if now + timedelta(seconds=self._tools.visit_seconds) > due.lease_until:
             return  # it waited too long here; the lease runs out and the source is due again
         try:
-            finished = await visit(due, self._tools)
+            if self._tools.kinds[due.source.kind].paged:
+                finished = await paged.visit(due, self._tools, self._db)
+            else:
+                finished = await run.visit(due, self._tools)
         except Exception as error:  # the last resort: a bug costs one visit, never the loop (H98)
             log.exception("visit.crashed", source=due.source.address)
             reason = SourceFailure(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from headwater.crawl.run import judge
+from headwater.crawl.statuses import judge
 from headwater.errors import AnswerBroken, StatusRefused, StoreUnavailable
 from headwater.fetch.body import unpacked
 from headwater.model import Request, Response

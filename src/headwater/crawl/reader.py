@@ -11,44 +11,48 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Mapping
 from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from headwater import errors
 from headwater.fetch.body import unpacked
-from headwater.model import Page, Response, Source, SourceState
-from headwater.sources import KINDS, discovery
+from headwater.model import Becoming, Item, Page, Response, Source, SourceState
+from headwater.sources import KINDS, Kind, discovery, robots
+from headwater.sources.robots import Verdict
 
 LENGTH_BYTES = 4
 
 
 class Task(NamedTuple):
-    """What to do with an answer: `read` it as its source's kind does, or find the feeds a page `links` to."""
+    """What to do with an answer: `read` it as its source's kind does, as a list or as the page of an `item`; find the
+    feeds a page `links` to; `recognise` which kind can read it; or say what `robots` rules let `agent` read."""
 
     what: str
     source: Source
     state: SourceState
     response: Response
     max_bytes: int
+    item: Item | None = None
+    agent: str = ""
 
 
 class Reading(NamedTuple):
-    """The answer: a page, links, or the code and words of what went wrong."""
+    """The answer to a task, or the code and words of what went wrong."""
 
     page: Page | None = None
     links: list[str] = []
+    becomes: Becoming | None = None
+    verdict: Verdict | None = None
     error_code: str | None = None
     error: str = ""
 
 
-def perform(task: Task) -> Reading:
+def perform(task: Task, kinds: Mapping[str, Kind] = KINDS) -> Reading:
     try:
         response = task.response._replace(body=unpacked(task.response, task.max_bytes))
-        if task.what == "links":
-            found = discovery.links_in_page(response.body, response.url)
-            return Reading(links=[candidate.url for candidate in found])
-        return Reading(page=KINDS[task.source.kind].read(task.source, task.state, response))
+        return _performed(task, response, kinds)
     except errors.SourceFailure as error:
         return Reading(error_code=error.code, error=error.detail)
     except MemoryError:
@@ -56,6 +60,31 @@ def perform(task: Task) -> Reading:
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours costs one document, not the process
         words = f"Headwater stumbled over this document ({type(error).__name__}). This is our fault."
         return Reading(error_code=errors.ReadFailed.code, error=words)
+
+
+def _performed(task: Task, response: Response, kinds: Mapping[str, Kind]) -> Reading:
+    if task.what == "links":
+        found = discovery.links_in_page(response.body, response.url)
+        return Reading(links=[candidate.url for candidate in found])
+    if task.what == "recognise":
+        return Reading(becomes=_recognised(task.source, response, kinds))
+    if task.what == "robots":
+        rules = response.body[: robots.LARGEST].decode("utf-8", "replace")
+        return Reading(verdict=robots.verdict(rules, response.url, task.agent))
+    kind = kinds[task.source.kind]
+    if task.what == "item":
+        assert kind.read_item is not None
+        assert task.item is not None
+        return Reading(page=kind.read_item(task.source, task.item, response))
+    return Reading(page=kind.read(task.source, task.state, response))
+
+
+def _recognised(source: Source, response: Response, kinds: Mapping[str, Kind]) -> Becoming | None:
+    for kind in kinds.values():
+        settings = kind.recognise(source, response) if kind.recognise else None
+        if settings is not None:
+            return Becoming(kind.name, settings)
+    return None
 
 
 def serve(requests: BinaryIO, answers: BinaryIO, cpu_seconds: float, memory_mb: int) -> None:

@@ -14,7 +14,8 @@ import msgspec
 
 from headwater import errors
 from headwater.crawl.reader import LENGTH_BYTES, Reading, Task
-from headwater.model import Page, Response, Source, SourceState
+from headwater.model import Becoming, Item, Page, Response, Source, SourceState
+from headwater.sources.robots import Verdict
 
 MAX_ANSWER = 256 * 1024 * 1024
 MOST_DOCUMENTS = 10_000  # one process reads: libxml2 keeps every element name it has ever seen
@@ -38,6 +39,24 @@ class Readers:
         reading = await self._perform(Task("read", source, state, response, self._max_bytes))
         assert reading.page is not None
         return reading.page
+
+    async def read_item(self, source: Source, item: Item, response: Response) -> Page:
+        """What the page of an item says."""
+        task = Task("item", source, SourceState(), response, self._max_bytes, item)
+        reading = await self._perform(task)
+        assert reading.page is not None
+        return reading.page
+
+    async def recognise(self, source: Source, response: Response) -> Becoming | None:
+        """The kind that can read this page, with its settings; None: none of them."""
+        return (await self._perform(Task("recognise", source, SourceState(), response, self._max_bytes))).becomes
+
+    async def verdict(self, rules: Response, url: str, agent: str) -> Verdict:
+        """What a robots.txt says to `agent` about an address."""
+        task = Task("robots", Source(0, "", ""), SourceState(), rules._replace(url=url), self._max_bytes, agent=agent)
+        reading = await self._perform(task)
+        assert reading.verdict is not None
+        return reading.verdict
 
     async def links(self, source: Source, response: Response) -> list[str]:
         """Addresses of feeds that a page names, best first."""

@@ -1,19 +1,22 @@
-"""The end of a visit: posts, state, the visit's row, the hub it heard of and the events, in one transaction."""
+"""What is written at the end of a visit, or after each page of a paged one, in one transaction with its events."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from headwater import urls
+from headwater.crawl.checkpoint import Checkpoint
 from headwater.errors import BadAddress
 from headwater.events import catalogue
 from headwater.events.catalogue import PostFacts, SourceFacts, SourceTrouble
-from headwater.model import Event, SavedVisit, StoredPost, Visit
-from headwater.store import hub_subscriptions, outbox, visits
+from headwater.model import Event, Item, Post, SavedVisit, StoredPost, Visit
+from headwater.store import hub_subscriptions, items, leases, outbox, posts, visits
 from headwater.store.hub_subscriptions import Heard
+from headwater.store.items import KnownItem
 
 
 def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[SavedVisit]:
@@ -21,6 +24,32 @@ def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[S
     outbox.append(conn, [event for one in saved if one.accepted for event in events_of(one)], now)
     hub_subscriptions.learn(conn, [heard for one in saved if (heard := heard_in(one))], now)
     return saved
+
+
+class PageTaken(NamedTuple):
+    """What a page of a paged source changes: its posts, items to be read from now on, the item it is a page of."""
+
+    source_id: int
+    lease: str
+    checkpoint: Checkpoint
+    posts: Sequence[Post] = ()
+    fresh: Sequence[Item] = ()
+    item: KnownItem | None = None
+
+
+def record_page(conn: Connection, taken: PageTaken, now: datetime) -> tuple[list[StoredPost], Checkpoint] | None:
+    """Store a page and how far that brought the crawl; None: the lease was lost, and nothing is written."""
+    if not leases.holds(conn, taken.source_id, taken.lease, now):
+        return None
+    stored = posts.save_page(conn, taken.source_id, taken.posts, now)
+    items.put_waiting(conn, taken.source_id, taken.fresh, now)
+    if taken.item:
+        new = sum(1 for post in stored if post.change == "new")
+        items.save(conn, taken.source_id, taken.item._replace(posts=taken.item.posts + new), now)
+    checkpoint = taken.checkpoint.counted(stored)
+    checkpoint.save(conn, now)
+    outbox.append(conn, post_events(taken.source_id, stored), now)
+    return stored, checkpoint
 
 
 def heard_in(saved: SavedVisit) -> Heard | None:
@@ -40,14 +69,14 @@ def heard_in(saved: SavedVisit) -> Heard | None:
 
 def events_of(saved: SavedVisit) -> list[Event]:
     """What a visit changed, as events. Pure."""
-    events = []
-    for stored in saved.posts:
-        if stored.change == "new":
-            events.append(_post_event(catalogue.POST_STORED, saved.visit.source_id, stored))
-        elif stored.change == "edited":
-            events.append(_post_event(catalogue.POST_CHANGED, saved.visit.source_id, stored))
+    events = post_events(saved.visit.source_id, saved.posts)
     change = _change_of_health(saved)
     return [*events, change] if change else events
+
+
+def post_events(source_id: int, stored: Sequence[StoredPost]) -> list[Event]:
+    kinds = {"new": catalogue.POST_STORED, "edited": catalogue.POST_CHANGED}
+    return [_post_event(kinds[post.change], source_id, post) for post in stored if post.change in kinds]
 
 
 def _post_event(kind: catalogue.Kind[PostFacts], source_id: int, stored: StoredPost) -> Event:
@@ -94,6 +123,7 @@ def report(saved: SavedVisit) -> dict[str, object]:
         "watermark_updated": saved.watermark_updated,
         "truncated": visit.facts is not None and visit.facts.truncated,
         "gap": visit.facts is not None and visit.facts.gap,
+        "unfinished": visit.unfinished,
         "seconds": round(visit.seconds, 3),
         "error": error,
     }

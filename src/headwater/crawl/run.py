@@ -15,80 +15,41 @@ from __future__ import annotations
 
 import asyncio
 import time
-from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple
 
 from headwater.crawl import discover
-from headwater.crawl.readers import Readers
 from headwater.crawl.schedule import LONGEST_WISH, next_check
-from headwater.errors import AnswerBroken, Blocked, SourceFailure, StatusRefused, TimedOut
-from headwater.fetch.failures import is_our_network
-from headwater.fetch.politeness import cache_lifetime, retry_after
-from headwater.model import DueSource, Page, Request, Response, SourceState, Visit
-from headwater.sources import KINDS, Kind
+from headwater.crawl.visiting import Tools, ask, authorized, body_hash, conditional, failed, interval, put_off, seen
+from headwater.errors import SourceFailure, TimedOut
+from headwater.fetch.politeness import cache_lifetime
+from headwater.model import Becoming, DueSource, Facts, Page, Request, Response, SourceState, Visit
+from headwater.sources import Kind
 
-VALIDATORS_LIVE = timedelta(days=8)
 MOST_PAGES = 20
-BUSY = (429, 503)
-
-
-class Way(Protocol):
-    """How a kind of source is asked that has a budget of requests."""
-
-    async def turn(self) -> datetime | None:
-        """Take one request out of the budget; None: go ahead. Otherwise the time at which to ask again."""
-
-    async def wait(self) -> None:
-        """Take one as soon as there is one."""
-
-    async def fetch(self, request: Request) -> Response: ...
-
-
-class Tools(NamedTuple):
-    """What a visit works with; `gap` is its rest before a further request, `held` says which hosts asked for quiet.
-
-    `ways` are for kinds of source that are not simply fetched.
-    """
-
-    fetch: Callable[[Request], Awaitable[Response]]
-    readers: Readers
-    now: Callable[[], datetime]
-    chance: Callable[[], float]
-    interval: timedelta
-    visit_seconds: float
-    gap: float
-    held: dict[str, datetime]
-    unseal: Callable[[bytes], str]
-    ways: Mapping[str, Way] = {}
+NAMES = {"forum": "a forum", "news": "a news site"}
 
 
 class Look(NamedTuple):
-    """What one visit saw. `page` is None where nothing had changed; `cut_short` says why further pages are missing."""
+    """What one visit saw. `page` is None where nothing had changed; `cut_short` says why further pages are missing.
+
+    `becomes` is the kind of source that can read what is there, where it is no feed.
+    """
 
     response: Response
     page: Page | None
     state: SourceState
     moved_to: str | None = None
     cut_short: SourceFailure | None = None
+    becomes: Becoming | None = None
 
 
 async def visit(due: DueSource, tools: Tools) -> Visit:
-    wait = (due.start_at - tools.now()).total_seconds()
-    if wait > 0:
-        await asyncio.sleep(wait)
+    waits = await put_off(due, tools)
+    if waits:
+        return waits
     started_at, started = tools.now(), time.monotonic()
-    held_until = tools.held.get(due.host)
-    if held_until and held_until > started_at:
-        return _put_off(due, started_at, held_until, f"{due.host} asked for a pause")
-    way = tools.ways.get(due.source.kind)
-    turn_at = await way.turn() if way else None
-    if turn_at:
-        tools.held[due.host] = turn_at
-        spent = _put_off(due, started_at, turn_at, f"its turn at {due.host}")
-        return spent._replace(host=due.host, hold_host_until=turn_at)
     try:
         async with asyncio.timeout(tools.visit_seconds):
             look = await _look(due, tools)
@@ -103,6 +64,8 @@ async def visit(due: DueSource, tools: Tools) -> Visit:
 
 def ended(due: DueSource, look: Look, started_at: datetime, seconds: float, tools: Tools) -> Visit:
     """What was seen of a listing is stored even if its end was not reached; only the watermark has to stay."""
+    if look.becomes:
+        return turned(due, look, look.becomes, started_at, seconds, tools)
     if look.cut_short is None or look.page is None:
         return concluded(due, look, started_at, seconds, tools)
     visit = failed(due, look.cut_short, started_at, seconds, tools)
@@ -110,7 +73,7 @@ def ended(due: DueSource, look: Look, started_at: datetime, seconds: float, tool
 
 
 async def _look(due: DueSource, tools: Tools) -> Look:
-    source, state, kind = due.source, due.state, KINDS[due.source.kind]
+    source, state, kind = due.source, due.state, tools.kinds[due.source.kind]
     asked = conditional(kind.first(source, state), state, tools.now())
     if due.credential:
         asked = authorized(asked, tools.unseal(due.credential))
@@ -119,32 +82,35 @@ async def _look(due: DueSource, tools: Tools) -> Look:
         response = await _ask(kind, asked, tools)
         if response.status == 304:
             return Look(response, None, state)
-        body_hash = _hash(response)
-        if body_hash == state.body_hash:
-            return Look(response, None, _seen(response, state, body_hash))
+        if body_hash(response) == state.body_hash:
+            return Look(response, None, seen(response, state))
         page = await tools.readers.read(source, state, response)
     except SourceFailure as error:
         if state.body_hash is not None or not kind.at_address or not discover.worth_a_search(error):
             raise
-        search = discover.Search(tools.fetch, tools.readers, tools.gap)
-        response, page = await discover.find_feed(source, response, error, search)
-        return Look(response, page, _seen(response, state, _hash(response)), response.moved_to or response.url)
+        return await _look_around(due, response, error, tools)
     page, cut_short = await _following_pages(due, page, tools)
     moved_to = response.moved_to if kind.at_address else None
-    return Look(response, page, _seen(response, state, body_hash), moved_to, cut_short)
+    return Look(response, page, seen(response, state), moved_to, cut_short)
+
+
+async def _look_around(due: DueSource, page: Response | None, reason: SourceFailure, tools: Tools) -> Look:
+    """The feed of a site; where it has none, the kind that can read its pages."""
+    search = discover.Search(tools.fetch, tools.readers, tools.gap)
+    try:
+        response, found = await discover.find_feed(due.source, page, reason, search)
+    except SourceFailure:
+        becomes = await tools.readers.recognise(due.source, page) if page else None
+        if page is None or becomes is None:
+            raise
+        return Look(page, None, due.state, becomes=becomes)
+    return Look(response, found, seen(response, due.state), response.moved_to or response.url)
 
 
 async def _ask(kind: Kind, asked: Request, tools: Tools) -> Response:
     """Ask; for a kind with a budget, this request has been taken out of it."""
     fetch = tools.ways[kind.name].fetch if kind.name in tools.ways else tools.fetch
-    response = await fetch(asked)
-    if response.status == 304 and not _has_condition(asked):
-        await _next_turn(kind, tools)
-        response = await fetch(asked)
-        if response.status == 304:
-            raise AnswerBroken("The server says that nothing has changed, though we have nothing from it. (HTTP 304)")
-    judge(response)
-    return response
+    return await ask(asked, fetch, partial(_next_turn, kind, tools))
 
 
 async def _next_turn(kind: Kind, tools: Tools) -> None:
@@ -155,7 +121,7 @@ async def _next_turn(kind: Kind, tools: Tools) -> None:
 
 async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Page, SourceFailure | None]:
     """All pages as one, as far as they could be had in time, and what went wrong with the next one."""
-    kind = KINDS[due.source.kind]
+    kind = tools.kinds[due.source.kind]
     posts, asked, gap = list(page.posts), page.next, page.facts.gap
     failure: SourceFailure | None = None
     try:
@@ -176,57 +142,6 @@ async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Pa
     return page._replace(posts=posts, facts=facts), failure
 
 
-def conditional(request: Request, state: SourceState, now: datetime) -> Request:
-    """Say what we have, unless that is so old that the server may have forgotten what it meant."""
-    if state.validated_at is None or now - state.validated_at > VALIDATORS_LIVE:
-        return request
-    headers = list(request.headers)
-    if state.etag:
-        headers.append(("If-None-Match", state.etag))
-    if state.last_modified:
-        headers.append(("If-Modified-Since", state.last_modified))
-    return request._replace(headers=tuple(headers))
-
-
-def authorized(request: Request, credential: str) -> Request:
-    """With `name:password` as the server wants it; `fetch` drops it on a redirect to another host."""
-    basic = b64encode(credential.encode()).decode()
-    return request._replace(headers=(*request.headers, ("Authorization", f"Basic {basic}")))
-
-
-def _has_condition(request: Request) -> bool:
-    return any(name.startswith("If-") for name, _ in request.headers)
-
-
-def judge(response: Response) -> None:
-    """Raise StatusRefused where the status is not an answer we can use."""
-    status = response.status
-    if status == 200 or status == 304:
-        return
-    wait = retry_after(response.headers, response.received_at)
-    advice = {
-        401: "The server wants a name and password for this address.",
-        403: "The server does not let us in.",
-        404: "There is nothing at this address.",
-        410: "The server says that this source is gone for good. It is not visited any more.",
-        429: "The server asks us to come less often.",
-    }.get(status, "The server has a problem." if status >= 500 else "The server refused.")
-    raise StatusRefused(f"{advice} (HTTP {status})", http_status=status, retry_after=wait)
-
-
-def _hash(response: Response) -> bytes:
-    return blake2b(response.body, digest_size=16).digest()
-
-
-def _seen(response: Response, state: SourceState, body_hash: bytes) -> SourceState:
-    return state._replace(
-        etag=response.headers.get("etag"),
-        last_modified=response.headers.get("last-modified"),
-        body_hash=body_hash,
-        validated_at=response.received_at,
-    )
-
-
 def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, tools: Tools) -> Visit:
     response, page = look.response, look.page
     if page is None:
@@ -243,7 +158,7 @@ def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, 
         status=status,
         next_check_at=next_check(
             tools.now(),
-            _rarer(_interval(due, tools), due.push_trust),
+            _rarer(interval(due, tools), due.push_trust),
             chance=tools.chance(),
             wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response.headers, response.received_at)),
         ),
@@ -256,65 +171,24 @@ def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, 
     )
 
 
-def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: float, tools: Tools) -> Visit:
-    now = tools.now()
-    http_status = error.facts.get("http_status")
-    pause = error.facts.get("retry_after")
-    busy = http_status in BUSY
-    blames_source = not (http_status == 429 or is_our_network(error))
-    next_at = next_check(
-        now,
-        _interval(due, tools),
-        chance=tools.chance(),
-        retry_after=pause if isinstance(pause, timedelta) else None,
-        failures=due.consecutive_failures + blames_source,
-    )
-    hold = now + pause if busy and isinstance(pause, timedelta) else None
-    if hold:
-        tools.held[due.host] = hold
+def turned(due: DueSource, look: Look, becomes: Becoming, started_at: datetime, seconds: float, tools: Tools) -> Visit:
+    """There is no feed, but a kind that can read the pages: from the next visit on, which is due at once, it does."""
+    note = f"This site has no feed, so its pages are read, as {NAMES.get(becomes.kind, becomes.kind)}."
     return Visit(
         source_id=due.source.id,
         lease=due.lease,
         started_at=started_at,
         seconds=seconds,
-        outcome="failed",
-        status=_status_after(due, error, blames_source),
-        next_check_at=next_at,
-        state=due.state,
-        http_status=http_status if isinstance(http_status, int) else None,
-        error_code=error.code,
-        error=error.detail,
-        blames_source=blames_source,
-        host=due.host,
-        hold_host_until=hold,
-        waits_for=f"{due.host} asked for a pause" if hold else None,
-    )
-
-
-def _status_after(due: DueSource, error: SourceFailure, blames_source: bool) -> str:
-    if error.facts.get("http_status") == 410:
-        return "retired"
-    if isinstance(error, Blocked):
-        return "blocked"
-    return "failing" if blames_source else due.status
-
-
-def _put_off(due: DueSource, now: datetime, until: datetime, why: str) -> Visit:
-    return Visit(
-        source_id=due.source.id,
-        lease=due.lease,
-        started_at=now,
-        seconds=0.0,
-        outcome="deferred",
+        outcome="ok",
         status=due.status,
-        next_check_at=until,
+        next_check_at=tools.now(),
         state=due.state,
-        waits_for=why,
+        facts=Facts(note=note),
+        http_status=look.response.status,
+        bytes=len(look.response.body),
+        unfinished=True,
+        becomes=becomes,
     )
-
-
-def _interval(due: DueSource, tools: Tools) -> timedelta:
-    return timedelta(seconds=due.interval_seconds) if due.interval_seconds else tools.interval
 
 
 def _rarer(interval: timedelta, trust: int) -> timedelta:

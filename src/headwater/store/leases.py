@@ -24,7 +24,7 @@ SPREAD = timedelta(minutes=1)
 HEAL_STEP = 500
 
 _COLUMNS = """id, kind, address, title, settings, etag, last_modified, body_hash, last_seen_post_id,
-    last_seen_created_at, validated_at, host, interval_seconds, consecutive_failures, status, turn_at, credential,
+    last_seen_created_at, validated_at, host, interval_seconds, consecutive_failures, status, turn_at, credential, note,
     (SELECT trust FROM hub_subscriptions h
         WHERE h.source_id = sources.id AND h.state = 'active' AND h.lease_until > ?)"""
 _FREE = f"SELECT {_COLUMNS} FROM sources WHERE (lease_until IS NULL OR lease_until <= ?)"
@@ -34,9 +34,9 @@ _select_due = portable(
 )
 _select_named = portable(f"{_FREE} AND id IN ??", postgresql=" FOR UPDATE SKIP LOCKED")
 _select_hosts = portable(
-    "SELECT host, next_at, held_until FROM hosts WHERE host IN ??", postgresql=" ORDER BY host FOR UPDATE"
+    "SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE host IN ??", postgresql=" ORDER BY host FOR UPDATE"
 )
-_select_held = portable("SELECT host, next_at, held_until FROM hosts WHERE held_until > ?")
+_select_held = portable("SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE held_until > ?")
 _lease = portable(
     "UPDATE sources SET lease_owner = ?, lease_until = ?, next_check_at = ?, turn_at = NULL, waits_for = NULL "
     "WHERE id = ?"
@@ -49,6 +49,11 @@ _hold_host = portable(
     "INSERT INTO hosts (host, next_at, held_until) VALUES (?, ?, ?) "
     "ON CONFLICT (host) DO UPDATE SET held_until = excluded.held_until"
 )
+_widen_gap = portable(
+    "INSERT INTO hosts (host, next_at, gap_seconds) VALUES (?, ?, ?) "
+    "ON CONFLICT (host) DO UPDATE SET gap_seconds = excluded.gap_seconds"
+)
+_holder = portable("SELECT lease_owner, lease_until FROM sources WHERE id = ?", postgresql=" FOR UPDATE")
 _give_back = portable(
     "UPDATE sources SET lease_owner = NULL, lease_until = NULL, next_check_at = ? WHERE id = ? AND lease_owner = ?"
 )
@@ -72,8 +77,11 @@ class Waiting(NamedTuple):
 
 
 class HostQueue(NamedTuple):
+    """`gap` is how far apart the host itself wants requests."""
+
     next_at: datetime
     held_until: datetime | None = None
+    gap: timedelta = timedelta(0)
 
 
 class Turn(NamedTuple):
@@ -96,7 +104,7 @@ def turns(
             at = source.turn_at
         else:
             at = max(earliest, queue.next_at) if gap else earliest
-            queues[source.host] = queue._replace(next_at=at + gap)
+            queues[source.host] = queue._replace(next_at=at + max(gap, queue.gap))
         slots.append(Turn(at, at <= now + LOOK_AHEAD, held))
     return slots, queues
 
@@ -117,6 +125,27 @@ def claim_named(
     order = {id: place for place, id in enumerate(ids)}
     rows.sort(key=lambda row: order[row[0]])
     return _grant(conn, rows, now, lease, now + lease_for, gap)
+
+
+def take_turn(conn: Connection, host: str, *, now: datetime, gap: timedelta, within: timedelta) -> Turn:
+    """A slot for one more request of a visit under way. It is taken only if it comes `within` the time given."""
+    before = _queues(conn, {host}, now, gap)
+    [slot], after = turns([Waiting(host, None)], before, now, gap)
+    granted = slot.at <= now + within
+    if gap and granted:
+        _advance_host.once(conn, host, after[host].next_at)
+    return slot._replace(granted=granted)
+
+
+def widen_gap(conn: Connection, host: str, gap: timedelta, now: datetime) -> None:
+    """The host wants requests so far apart; nothing: as far as everywhere."""
+    _widen_gap.once(conn, host, now, gap.total_seconds() or None)
+
+
+def holds(conn: Connection, source_id: int, lease: str, now: datetime) -> bool:
+    """Whether this lease still is the right to visit the source; on PostgreSQL it stays so until the commit."""
+    rows = _holder.all(conn, source_id)
+    return bool(rows) and rows[0][0] == lease and rows[0][1] is not None and moment(rows[0][1]) > now
 
 
 def next_due(conn: Connection) -> datetime | None:
@@ -170,7 +199,10 @@ def _grant(
 
 def _queues(conn: Connection, hosts: set[str], now: datetime, gap: timedelta) -> dict[str, HostQueue]:
     rows = _select_hosts.all(conn, listed(conn, sorted(hosts))) if gap else _select_held.all(conn, now)
-    return {host: HostQueue(moment(next_at), moment_or_none(held)) for host, next_at, held in rows}
+    return {
+        host: HostQueue(moment(next_at), moment_or_none(held), timedelta(seconds=own_gap or 0))
+        for host, next_at, held, own_gap in rows
+    }
 
 
 def _why(host: str, slot: Turn) -> str:
@@ -189,5 +221,6 @@ def _due(row: tuple[Any, ...], lease: str, lease_until: datetime, start_at: date
         consecutive_failures=row[13],
         status=row[14],
         credential=row[16],
-        push_trust=row[17] or 1,
+        note=row[17],
+        push_trust=row[18] or 1,
     )

@@ -20,6 +20,12 @@ _KNOWN = """SELECT id, source_post_id, url_key, text_norm_hash, version, score, 
     FROM posts WHERE source_id = ? AND """
 _known_by_id = portable(_KNOWN + "source_post_id IN ??")
 _known_by_url = portable(_KNOWN + "url_key IN ??")
+_stored_before = portable(
+    "SELECT source_post_id FROM posts WHERE source_id = ? AND source_post_id IN ?? AND valid_from <= ?"
+)
+_newest = portable(
+    "SELECT source_post_id, created_at FROM posts WHERE source_id = ? ORDER BY created_at DESC, id DESC LIMIT 1"
+)
 _POST_COLUMNS = [column.name for column in tables.posts.columns]
 _insert_post = Prepared(insert(tables.posts).values(dict.fromkeys(_POST_COLUMNS)))
 _keep_version = portable(
@@ -114,6 +120,31 @@ def known_posts(conn: Connection, source_id: int, posts: Sequence[Post]) -> list
     if keys:
         rows += _known_by_url.all(conn, source_id, listed(conn, keys))
     return [KnownPost(*row)._replace(created_at=moment(row[8])) for row in rows]
+
+
+def save_page(conn: Connection, source_id: int, page: Sequence[Post], now: datetime) -> list[StoredPost]:
+    """Store the posts of one page of a source whose ids can be relied on.
+
+    They are known by their id alone: replies of a thread share its address and its title and are not one post.
+    """
+    if not page:
+        return []
+    rows = _known_by_id.all(conn, source_id, listed(conn, [post.source_post_id for post in page]))
+    stored = [KnownPost(*row)._replace(created_at=moment(row[8]), url_key=None) for row in rows]
+    return write_changes(conn, [(source_id, change) for change in changes(page, stored)], now)
+
+
+def stored_before(conn: Connection, source_id: int, ids: Sequence[str], time: datetime | None) -> set[str]:
+    """Which of these posts were stored by then and have not changed since."""
+    if not ids or time is None:
+        return set()
+    return {row[0] for row in _stored_before.all(conn, source_id, listed(conn, ids), time)}
+
+
+def newest(conn: Connection, source_id: int) -> tuple[str, datetime] | None:
+    """The newest post of a source: its id there, and when it was published."""
+    rows = _newest.all(conn, source_id)
+    return (rows[0][0], moment(rows[0][1])) if rows else None
 
 
 def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: datetime) -> list[StoredPost]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -12,10 +12,11 @@ from headwater.model import Reader
 from headwater.store import moves
 from headwater.store.driver import portable
 from headwater.store.tables import crawls, posts, sources, subscriptions
+from headwater.store.types import json_text
 
 _insert_source = portable(
-    """INSERT INTO sources (kind, address, host, title, created_at, next_check_at) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (address) DO NOTHING RETURNING id"""
+    """INSERT INTO sources (kind, address, host, title, settings, created_at, next_check_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (address) DO NOTHING RETURNING id"""
 )
 _subscribe = portable(
     """INSERT INTO subscriptions (tenant_id, user_id, source_id, folder, title, created_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -103,12 +104,13 @@ def add(
     folder: str | None = None,
     custom_title: str | None = None,
     credential: bytes | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Added:
     """Follow a source, creating it if nobody watches it yet. It is due at once. Doing it twice changes nothing."""
     source_id = moves.source_at(conn, address)
     new_source = source_id is None
     if source_id is None:
-        rows = _insert_source.all(conn, kind, address, host, title, now, now)
+        rows = _insert_source.all(conn, kind, address, host, title, json_text(dict(settings or {})), now, now)
         new_source = bool(rows)
         source_id = rows[0][0] if rows else moves.source_at(conn, address)
         assert source_id is not None

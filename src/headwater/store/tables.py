@@ -14,7 +14,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     PrimaryKeyConstraint,
     String,
     Table,
@@ -25,16 +24,11 @@ from sqlalchemy import (
     true,
 )
 
+from headwater.store.metadata import metadata as metadata
+from headwater.store.paged_tables import checkpoints as checkpoints
+from headwater.store.paged_tables import items as items
+from headwater.store.paged_tables import robots as robots
 from headwater.store.types import BigId, Json, Moment
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
 
 sources = Table(
     "sources",
@@ -108,6 +102,7 @@ hosts = Table(
     Column("host", Text, primary_key=True),
     Column("next_at", Moment, nullable=False),  # the first slot nobody has taken
     Column("held_until", Moment),  # the host asked for quiet (429, 503)
+    Column("gap_seconds", Float),  # how far apart its robots.txt wants requests (Crawl-delay)
 )
 
 # What pushes: one hub at most for each source. Only the hub knows `callback_id` and `secret` besides us.

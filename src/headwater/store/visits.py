@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from headwater.model import Facts, Post, SavedVisit, StoredPost, Visit
 from headwater.store import leases, moves, posts
 from headwater.store.driver import listed, portable
-from headwater.store.types import moment, moment_or_none
+from headwater.store.types import json_text, moment, moment_or_none
 
 ROLLING = 8.0  # visits that an average is about
 LATELY = timedelta(hours=24)
@@ -45,6 +45,7 @@ _learn = portable(
         language = COALESCE(?, language), truncated = ?, note = ?,
         gap_at = CASE WHEN ? THEN ? ELSE gap_at END WHERE id = ?"""
 )
+_become = portable("UPDATE sources SET kind = ?, settings = ? WHERE id = ?")
 _insert_crawl = portable(
     """INSERT INTO crawls (source_id, started_at, seconds, outcome, http_status, bytes, new, updated, duplicates,
         watermark_updated, truncated, gap, error_code, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -110,6 +111,8 @@ def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> No
     deferred = [one.visit for one in saved if one.visit.outcome == "deferred"]
     _put_back.many(conn, [(visit.next_check_at, visit.waits_for, visit.source_id) for visit in deferred])
     _learn.many(conn, [_learn_row(one.visit, one.visit.facts) for one in saved if one.visit.facts])
+    changed = [(one.visit.source_id, one.visit.becomes) for one in saved if one.visit.becomes]
+    _become.many(conn, [(kind, json_text(dict(settings)), source_id) for source_id, (kind, settings) in changed])
     for one in saved:
         if one.visit.hold_host_until:
             leases.hold_host(conn, one.visit.host, now, one.visit.hold_host_until)
@@ -124,12 +127,13 @@ def _valid_posts(conn: Connection, source_ids: list[int], now: datetime) -> dict
 
 def _saved(visit: Visit, row: tuple[Any, ...], stored: list[StoredPost]) -> SavedVisit:
     newest = newest_post(visit.posts) if _saw_all(visit) else None
-    before = moment_or_none(row[6])
-    moved = newest is not None and (before is None or newest.created_at > before)
-    if moved and newest is not None:
+    before, seen = moment_or_none(row[6]), visit.state.last_seen_created_at
+    if newest is not None and (before is None or newest.created_at > before):
+        seen = newest.created_at
         visit = visit._replace(
-            state=visit.state._replace(last_seen_post_id=newest.source_post_id, last_seen_created_at=newest.created_at)
+            state=visit.state._replace(last_seen_post_id=newest.source_post_id, last_seen_created_at=seen)
         )
+    moved = seen is not None and (before is None or seen > before)
     return SavedVisit(visit, row[1], True, row[4], stored, moved)
 
 

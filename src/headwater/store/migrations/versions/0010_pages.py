@@ -1,0 +1,90 @@
+"""Lists and their items, how far their crawl got, and what sites ask of programs."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from headwater.store.types import BigId, Json, Moment
+
+revision = "0010"
+down_revision = "0008"
+branch_labels = None
+depends_on = None
+
+_WAITING = sa.text("state = 'waiting'")
+
+
+def upgrade() -> None:
+    op.add_column("hosts", sa.Column("gap_seconds", sa.Float(), nullable=True))
+    op.create_table(
+        "robots",
+        sa.Column("origin", sa.Text(), nullable=False),
+        sa.Column("status", sa.Integer(), nullable=False),
+        sa.Column("rules", sa.Text(), server_default="", nullable=False),
+        sa.Column("fetched_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("origin", name=op.f("pk_robots")),
+    )
+    _make_items()
+    _make_checkpoints()
+
+
+def _make_items() -> None:
+    op.create_table(
+        "items",
+        sa.Column("id", BigId, nullable=False),
+        sa.Column("source_id", BigId, nullable=False),
+        sa.Column("item_id", sa.Text(), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("title", sa.Text(), server_default="", nullable=False),
+        sa.Column("mark", sa.Text(), server_default="", nullable=False),
+        sa.Column("published_at", Moment(), nullable=True),
+        sa.Column("state", sa.String(10), nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("posts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("pages", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("resume_url", sa.Text(), nullable=True),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("updated_at", Moment(), nullable=False),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_items_source_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_items")),
+        sa.UniqueConstraint("source_id", "item_id", name=op.f("uq_items_source_id_item_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_items_waiting", "items", ["source_id", "id"], sqlite_where=_WAITING, postgresql_where=_WAITING)
+    op.create_index("ix_items_state", "items", ["source_id", "state"])
+
+
+def _make_checkpoints() -> None:
+    op.create_table(
+        "checkpoints",
+        sa.Column("site", sa.Text(), nullable=False),
+        sa.Column("board", sa.Text(), nullable=False),
+        sa.Column("source_id", BigId, nullable=False),
+        sa.Column("status", sa.String(10), nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("current_page", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("page_url", sa.Text(), nullable=True),
+        sa.Column("page_request", Json, nullable=True),
+        sa.Column("last_thread_id", sa.Text(), nullable=True),
+        sa.Column("last_thread_url", sa.Text(), nullable=True),
+        sa.Column("stats", Json, server_default="{}", nullable=False),
+        sa.Column("seen_ids", Json, server_default="[]", nullable=False),
+        sa.Column("min_id", sa.Text(), nullable=True),
+        sa.Column("max_id", sa.Text(), nullable=True),
+        sa.Column("started_at", Moment(), nullable=False),
+        sa.Column("completed_at", Moment(), nullable=True),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("updated_at", Moment(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["source_id"], ["sources.id"], name=op.f("fk_checkpoints_source_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("site", "board", name=op.f("pk_checkpoints")),
+    )
+    op.create_index("ix_checkpoints_source_id", "checkpoints", ["source_id"])
+
+
+def downgrade() -> None:
+    op.drop_table("checkpoints")
+    op.drop_table("items")
+    op.drop_table("robots")
+    op.drop_column("hosts", "gap_seconds")

@@ -1,0 +1,147 @@
+"""A paged crawl asks only for what the site lets it read, and one request at a time for each host."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from headwater.model import Reader
+from headwater.sources.robots import verdict
+from headwater.store import leases, robots
+from headwater.store.tables import hosts
+from headwater.wire import Parts
+from paged.test_paged_visits import checkpoint, known, pages, stored
+from support.boards import Board, follow_board, visit_board
+from support.posts import NOON
+from support.web import Answer
+
+RULES = """
+User-agent: *
+Disallow: /t/secret
+Disallow: /*?sort=
+Allow: /t/secret/open$
+Crawl-delay: 2
+
+User-agent: badbot
+Disallow: /
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/board", True),
+        ("/t/secret", False),
+        ("/t/secret/more", False),
+        ("/t/secret/open", True),
+        ("/board?sort=new", False),
+    ],
+)
+def test_rules_with_wildcards_are_understood_as_the_standard_says(path: str, allowed: bool) -> None:
+    said = verdict(RULES, f"https://site.example{path}", "Headwater")
+    assert said == (allowed, 2.0)
+
+
+def test_rules_for_others_are_not_for_us_and_rubbish_allows_everything() -> None:
+    assert not verdict(RULES, "https://site.example/board", "badbot").allowed
+    assert verdict("<html>Not found</html>", "https://site.example/board", "Headwater") == (True, None)
+    assert not verdict("User-agent: headwater\nDisallow: /", "https://site.example/", "Headwater").allowed
+
+
+async def test_a_thread_that_robots_may_not_read_is_not_asked_for(parts: Parts, board: Board, source_id: int) -> None:
+    board.world.pages["/robots.txt"] = Answer("User-agent: *\nDisallow: /t/2")
+    board.add("1", "2", "3")
+    report = await visit_board(parts, source_id)
+    assert (report["outcome"], report["new"]) == ("ok", 2)
+    assert "/t/2" not in pages(board)
+    [refused] = known(parts, source_id, "2")
+    assert "robots.txt" in refused.error
+
+
+async def test_a_list_that_robots_may_not_read_is_a_failure_that_says_so(
+    parts: Parts, board: Board, source_id: int
+) -> None:
+    board.world.pages["/robots.txt"] = Answer("User-agent: Headwater\nDisallow: /board")
+    report = await visit_board(parts, source_id)
+    assert report["outcome"] == "failed"
+    assert "robots.txt" in str(report["error"])
+    assert pages(board) == []
+
+
+async def test_rules_are_asked_for_once_a_day_and_kept_when_the_site_cannot_say(
+    parts: Parts, board: Board, source_id: int
+) -> None:
+    board.world.pages["/robots.txt"] = Answer("User-agent: *\nDisallow: /t/2")
+    board.add("1", "2")
+    await visit_board(parts, source_id)
+    await visit_board(parts, source_id)
+    assert board.world.paths().count("/robots.txt") == 1
+    clock, parts.now = parts.now, lambda: clock() + timedelta(days=2)
+    board.world.pages["/robots.txt"] = Answer("broken", 500)
+    board.title = "Later"
+    await visit_board(parts, source_id)
+    assert board.world.paths().count("/robots.txt") == 2
+    assert "/t/2" not in pages(board)
+
+
+async def test_a_site_that_cannot_say_what_we_may_read_is_left_alone(
+    parts: Parts, board: Board, source_id: int
+) -> None:
+    board.world.pages["/robots.txt"] = Answer("broken", 503, {"Retry-After": "60"})
+    report = await visit_board(parts, source_id)
+    assert report["outcome"] == "failed"
+    assert "robots.txt cannot be read" in str(report["error"])
+    assert pages(board) == []
+
+
+async def test_a_crawl_delay_lengthens_the_gap_of_the_host(parts: Parts, board: Board, source_id: int) -> None:
+    board.world.pages["/robots.txt"] = Answer("User-agent: *\nCrawl-delay: 7")
+    board.add("1")
+    await visit_board(parts, source_id)
+    kept = parts.db.read_now(robots.load, board.world.address)
+    assert kept is not None
+    now = parts.now()
+    turns = [_turn(parts, now) for _ in range(3)]
+    assert [(turn.at - turns[0].at).total_seconds() for turn in turns] == [0, 7, 14]
+
+
+def _turn(parts: Parts, now: object) -> leases.Turn:
+    wanted = {"now": now, "gap": timedelta(seconds=1), "within": timedelta(minutes=1)}
+    return parts.db.write_now(lambda conn: leases.take_turn(conn, "127.0.0.1", **wanted))  # type: ignore[arg-type]
+
+
+def test_a_turn_that_comes_too_late_is_not_taken(parts: Parts) -> None:
+    def turn(within: int) -> leases.Turn:
+        wanted = {"now": NOON, "gap": timedelta(seconds=10), "within": timedelta(seconds=within)}
+        return parts.db.write_now(lambda conn: leases.take_turn(conn, "site.example", **wanted))  # type: ignore[arg-type]
+
+    assert turn(0).granted
+    late = turn(5)
+    assert (late.granted, late.at) == (False, NOON + timedelta(seconds=10))
+    assert turn(15) == late._replace(granted=True)
+
+
+async def test_every_request_takes_a_slot_in_its_hosts_queue(parts: Parts, owner: Reader, board: Board) -> None:
+    parts.settings = parts.settings.model_copy(update={"host_gap_seconds": 0.2})  # D7
+    board.add("1", "2", "3")
+    source_id = follow_board(parts, owner, board.address)
+    began = parts.now()
+    await visit_board(parts, source_id)
+    assert len(board.world.asked) == 5  # with robots.txt
+    queue = select(hosts.c.next_at).where(hosts.c.host == "127.0.0.1")
+    free_from = parts.db.read_now(lambda conn: conn.execute(queue).scalar_one())
+    assert free_from >= began + 5 * timedelta(seconds=0.2)
+
+
+async def test_a_host_that_another_visit_was_asked_to_leave_alone_is_left_alone(
+    parts: Parts, board: Board, source_id: int
+) -> None:
+    board.page_size = 1
+    board.add("1", "2")
+    board.on_list = lambda page: Answer("slowly", 429, {"Retry-After": "600"}) if page == 2 else None
+    await visit_board(parts, source_id)
+    assert checkpoint(parts, board).status == "error"
+    assert stored(parts) == {"2/1"}
+    assert _turn(parts, parts.now()).held
