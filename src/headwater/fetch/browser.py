@@ -145,13 +145,13 @@ class Browser:
             raise FetchFailed(
                 "The site's list is made by a script, and the browser for such pages is not installed:"
                 " pip install 'headwater[browser]'.",
-                blames_source=False,
+                our_network=True,
             ) from error
         program = self._program or next((found for name in PROGRAMS if (found := which(name))), None)
         if program is None:
             raise FetchFailed(
                 "The site's list is made by a script, and no Chromium was found to run it: install the system's.",
-                blames_source=False,
+                our_network=True,
             )
         self._playwright = await async_playwright().start()
         try:
@@ -162,7 +162,7 @@ class Browser:
                 chromium_sandbox=os.geteuid() != 0,
             )
         except _errors() as error:
-            raise FetchFailed(f"Chromium did not start: {_first_line(error)}.", blames_source=False) from error
+            raise FetchFailed(f"Chromium did not start: {_first_line(error)}.", our_network=True) from error
 
 
 class _Visit:
@@ -179,11 +179,12 @@ class _Visit:
 
     async def answer(self, route: Route) -> None:
         asked = route.request
-        is_document = asked.is_navigation_request() and asked.frame.parent_frame is None
-        if is_document and self.document is not None:
-            # A script that leads the page elsewhere would have us report another page under this address.
-            return await _refuse(route)
+        # The first is the page itself. Others are frames and windows, or a script that leads the page elsewhere, which
+        # would have us report another page under this address.
+        is_document = self._requests == 0
         self._requests += 1
+        if asked.is_navigation_request() and not is_document:
+            return await _refuse(route, "aborted")  # the page stays as it is
         if asked.resource_type in _NOT_NEEDED or self._requests > MOST_REQUESTS or self._bytes > MOST_BYTES:
             return await _refuse(route)
         try:
@@ -207,9 +208,9 @@ def _as_ours(asked: Any) -> Request:
     return Request(asked.url, headers, asked.method, asked.post_data_buffer)
 
 
-async def _refuse(route: Route) -> None:
+async def _refuse(route: Route, why: str = "blockedbyclient") -> None:
     with suppress(_errors()):
-        await route.abort("blockedbyclient")
+        await route.abort(why)
 
 
 def _errors() -> type[Exception]:

@@ -200,7 +200,7 @@ def _framed(site: SimNews, title: str, body: str, head: str = "") -> bytes:
         f'<!doctype html><html lang="{site.language}"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"{head}</head><body><header><nav><ul>{menu}</ul></nav></header>"
         f'<div class="cookie">We use cookies. <a href="/privacy">More</a></div>{body}'
-        f'<footer><p>© 2026 {site.title}. All rights reserved.</p><a href="/contact">Contact us</a></footer></body></html>'
+        f'<footer><p>© 2026 {site.title}. All rights reserved.</p><a href="/contact">Contact</a></footer></body></html>'
     ).encode()
 
 

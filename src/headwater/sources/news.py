@@ -211,7 +211,7 @@ def _nothing_found(settings: NewsSettings) -> str:
 
 def _is_article(tree: HtmlElement, links: int) -> bool:
     """Whether a page is an article that also names others."""
-    kind = next(iter(tree.xpath('.//meta[@property="og:type"]/@content')), "")
+    kind = str(next(iter(tree.xpath('.//meta[@property="og:type"]/@content')), ""))
     paragraphs = sum(length for node in tree.iter("p") if (length := len(node.text_content())) > 80)
     return paragraphs > 250 * links or (kind.lower() == "article" and paragraphs > 100 * links)
 

@@ -160,7 +160,7 @@ def _believed(dates: Iterable[str], received_at: datetime) -> datetime | None:
 def _address(page: WebPage, meta: dict[str, list[str]]) -> str:
     """The address that the page gives itself, if it is one of the same server; a foreign one would be a claim."""
     links = page.tree.xpath('.//link[translate(@rel, "CANOIL", "canoil")="canonical"]/@href')
-    for link in [*links[:1], *meta.get("og:url", ())]:
+    for link in [*map(str, links[:1]), *meta.get("og:url", ())]:
         address = safe_link(link, page.base)
         if address and address.startswith(("http://", "https://")) and _is_page_of(page.url, address):
             return address

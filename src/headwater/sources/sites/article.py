@@ -49,7 +49,7 @@ def article_in(page: WebPage, said: About) -> Article:
     blocks = trimmed(_found(page), said.title)
     text = "\n".join(block.text for block in blocks)
     told = _paragraphs(said.body)
-    if _tells_more(told, text):
+    if _tells_more(told, text) or (len(blocks) < 2 < len(told) and _tells_more(told, text, 0.9)):
         return Article("".join(f"<p>{escape(part)}</p>\n" for part in told), "\n".join(told), pictures)
     html = "".join(_written(blocks))
     return Article(clean_html(html, page.base), text, pictures)
@@ -107,10 +107,10 @@ def _loose(box: _Element) -> _Element:
     return box
 
 
-def _tells_more(told: list[str], text: str) -> bool:
-    """Whether the text for programs has what was found, and clearly more."""
+def _tells_more(told: list[str], text: str, times: float = _LONGER) -> bool:
+    """Whether the text for programs has what was found, and clearly more, or the same with its paragraphs."""
     whole = "\n".join(told)
-    if len(whole) < max(_LONGER * len(text), 500):
+    if len(whole) < max(times * len(text), 500):
         return False
     words = set(_WORDS.findall(text.lower()))
     return len(words & set(_WORDS.findall(whole.lower()))) >= _ENOUGH_SHARED * len(words)
