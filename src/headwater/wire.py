@@ -32,6 +32,7 @@ from headwater.dedup import warm
 from headwater.errors import BadSetting, KeyMissing, SourceFailure, StoreUnavailable
 from headwater.events.bell import Bell
 from headwater.events.delivery import Consumer
+from headwater.fetch.browser import Browser
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.model import Reader, SavedVisit, Source
@@ -258,6 +259,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     """A crawler with its client and reading processes; on leaving, visits under way finish or are given back."""
     settings = parts.settings
     client, reddit, readers = open_client(parts), open_reddit_client(parts), open_readers(parts)
+    browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
     tools = Tools(
         fetch=client.fetch,
         readers=readers,
@@ -270,6 +272,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         unseal=lambda sealed: parts.vault.open(sealed),
         ways={"reddit": way_to_reddit(parts, reddit), "x": way_to_x(parts, client)},
         robots=Robots(parts.db, client.fetch, readers, settings.user_agent, parts.now),
+        browser=browser.fetch,
     )
     crawler = Crawler(parts.db, tools, on_saved)
     parts.readers = readers
@@ -278,6 +281,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     finally:
         parts.readers = None
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
+        await browser.close()
         await client.close()
         await reddit.close()
         await readers.close()

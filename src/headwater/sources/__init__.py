@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from headwater.model import Item, Page, Request, Response, Source, SourceState
-from headwater.sources import forum, reddit, rss, x
+from headwater.sources import forum, news, reddit, rss, x
 
 
 class Kind(NamedTuple):
@@ -45,6 +45,15 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             read_item=forum.read_item,
             recognise=forum.recognise,
             check=forum.check,
+        ),
+        "news": Kind(
+            "news",
+            news.first,
+            news.read,
+            paged=True,
+            read_item=news.read_item,
+            recognise=news.recognise,
+            check=news.check,
         ),
         "x": Kind("x", x.first, x.read, at_address=False, paged=True, check=x.check, tells_watermark=True),
     }
