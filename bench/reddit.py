@@ -20,8 +20,8 @@ import pstats
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from sqlalchemy import Connection, func, select, update
 import reddit_due
 from headwater import wire
 from headwater.crawl.follow import follow
+from headwater.model import SavedVisit
 from headwater.settings import load
 from headwater.store.tables import crawls, event_outbox, post_versions, posts, sources
 from headwater.wire import Parts
@@ -57,42 +58,44 @@ def main() -> None:
     asked = _arguments()
     print(f"{asked.communities:,} communities, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start.")
     if "quiet" in asked.parts:
-        quiet(min(asked.communities, 50))
+        asyncio.run(quiet(min(asked.communities, 50)))
     if "visits" in asked.parts:
-        visits(asked.communities, asked.rounds, asked.profile)
+        asyncio.run(visits(asked.communities, asked.rounds, asked.profile))
     if "praw" in asked.parts:
         beside_praw(asked.communities, asked.rounds)
     if "due" in asked.parts:
         reddit_due.curve(asked.sources, asked.posts)
 
 
-def quiet(communities: int) -> None:
+async def quiet(communities: int) -> None:
     with simulator(communities, scores_move=False) as reddit, store(reddit, communities) as parts:
-        asyncio.run(round_of(parts, communities))
-        reddit.requests()
-        before = rows(parts)
-        made = asyncio.run(round_of(parts, communities)).visits
-        after = rows(parts)
-        written = ", ".join(f"{name} {after[name] - before[name]}" for name in before)
-        print(f"\n{made} visits with nothing new: {reddit.requests()} requests; rows written: {written}")
+        async with rounds(parts, communities) as round:
+            await round()
+            reddit.requests()
+            before = rows(parts)
+            made = (await round()).visits
+            written = ", ".join(f"{name} {count - before[name]}" for name, count in rows(parts).items())
+            print(f"\n{made} visits with nothing new: {reddit.requests()} requests; rows written: {written}")
 
 
-def visits(communities: int, rounds: int, with_profile: bool) -> None:
+async def visits(communities: int, times: int, with_profile: bool) -> None:
     print(f"\n{'':<26}{'visits/s':>9}{'ms CPU':>8}   {'loop':>6}{'store':>7}{'readers':>8}{'new posts':>11}")
-    for scores_move in (False, True):
+    for scores_move, shares in ((False, SHARES), (True, {"and all scores": 1.0})):
         with simulator(communities, scores_move=scores_move) as reddit, store(reddit, communities) as parts:
-            show(
-                "first visit" if not scores_move else "first visit, again", [asyncio.run(round_of(parts, communities))]
-            )
-            for name, share in SHARES.items() if not scores_move else [("and all scores", 1.0)]:
-                found = []
-                for _ in range(rounds):
-                    reddit.step(share)
-                    found.append(asyncio.run(round_of(parts, communities)))
-                show(name, found)
-            if with_profile:
-                reddit.step(1.0)
-                profiled(parts, communities)
+            async with rounds(parts, communities) as round:
+                first = await round()
+                if not scores_move:
+                    show("first visit", [first])
+                for name, share in shares.items():
+                    show(name, [await after(reddit, share, round) for _ in range(times)])
+                if with_profile:
+                    await profiled(lambda: after(reddit, 1.0, round))
+
+
+async def after(reddit: Simulator, share: float, round: Callable[[], Awaitable[Round]]) -> Round:
+    """A round of visits once something has happened in this share of the communities."""
+    reddit.step(share)
+    return await round()
 
 
 def show(name: str, rounds: list[Round]) -> None:
@@ -109,16 +112,16 @@ def show(name: str, rounds: list[Round]) -> None:
     )
 
 
-def beside_praw(communities: int, rounds: int) -> None:
+def beside_praw(communities: int, times: int) -> None:
     with simulator(communities, scores_move=False) as reddit:
         try:
-            version, process = praw.start(reddit.url, communities, rounds)
+            version, process = praw.start(reddit.url, communities, times)
         except CannotBeHad as reason:
             print(f"\npraw cannot be had here: {reason}")
             return
         with process:
             found = []
-            for _ in range(rounds):
+            for _ in range(times):
                 found.append(praw.round_of(process))
                 reddit.step(1.0)
                 assert process.stdin is not None
@@ -151,23 +154,30 @@ def store(reddit: Simulator, communities: int) -> Iterator[Parts]:
         parts.close()
 
 
-async def round_of(parts: Parts, communities: int) -> Round:
-    """Every community once, by the loop of the product; the reading processes are there before."""
-    done, new, stop = 0, 0, asyncio.Event()
+@asynccontextmanager
+async def rounds(parts: Parts, communities: int) -> AsyncIterator[Callable[[], Awaitable[Round]]]:
+    """What visits every community once, by the loop of the product; its reading processes stay from round to round."""
+    saved: list[SavedVisit] = []
+    complete = asyncio.Event()
 
-    def on_saved(saved: object) -> None:
-        nonlocal done, new
-        done, new = done + 1, new + saved.count("new")  # type: ignore[attr-defined]
-        if done == communities:
-            stop.set()
+    def on_saved(one: SavedVisit) -> None:
+        saved.append(one)
+        if len(saved) == communities:
+            complete.set()
 
     async with wire.crawling(parts, on_saved) as crawler:
-        await parts.db.write(lambda conn: conn.execute(update(sources).values(next_check_at=parts.now())))
-        before, began = spent(), time.monotonic()
-        await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, asyncio.Event(), stop)
-        seconds = time.monotonic() - began
-        cpu = {part: value - before[part] for part, value in spent().items()}
-    return Round(done, seconds, cpu, new)
+
+        async def round() -> Round:
+            saved.clear()
+            complete.clear()
+            await parts.db.write(lambda conn: conn.execute(update(sources).values(next_check_at=parts.now())))
+            before, began = spent(), time.monotonic()
+            await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, complete)
+            seconds = time.monotonic() - began
+            cpu = {part: value - before[part] for part, value in spent().items()}
+            return Round(len(saved), seconds, cpu, sum(one.count("new") for one in saved))
+
+        yield round
 
 
 def spent() -> dict[str, float]:
@@ -191,10 +201,10 @@ def command_of(process: int) -> bytes:
     return Path(f"/proc/{process}/cmdline").read_bytes()
 
 
-def profiled(parts: Parts, communities: int) -> None:
+async def profiled(round: Callable[[], Awaitable[Round]]) -> None:
     profile = cProfile.Profile()
     profile.enable()
-    asyncio.run(round_of(parts, communities))
+    await round()
     profile.disable()
     pstats.Stats(profile).sort_stats("tottime").print_stats(18)
 
@@ -215,9 +225,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parts", type=lambda text: text.split(","), default="quiet,visits,praw,due")
     parser.add_argument("--sources", type=int, default=100_000)
-    parser.add_argument(
-        "--posts", type=lambda text: [int(one) for one in text.split(",")], default="10000,100000,1000000"
-    )
+    parser.add_argument("--posts", type=_numbers, default="10000,100000,1000000", help="sizes of the store")
     parser.add_argument("--profile", action="store_true")
     return parser.parse_args()
 

@@ -27,7 +27,10 @@
         │   ├── CertificateBad   TLS could not be verified
         │   ├── TooManyRedirects a loop or a chain that is too long
         │   ├── RobotsRefused    the site's robots.txt asks programs to stay away
-        │   └── StatusRefused    the server said no (4xx, 5xx)
+        │   ├── StatusRefused    the server said no (4xx, 5xx)
+        │   └── NotAsked         nobody was asked, for a reason of ours
+        │       ├── KeyMissing   a token that is needed was not given
+        │       └── NotYet       it has to wait, such as for the next month
         └── ReadFailed           an answer came, but it is not what was expected
             ├── NotAFeed         something else than a feed
             ├── NotAPicture      something else than a picture that is taken
@@ -43,6 +46,7 @@ Each class has a `code` (stable, for programs), a `title` (short, for people) an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 
 class HeadwaterError(Exception):
@@ -213,6 +217,29 @@ class StatusRefused(FetchFailed):
 
     code = "status_refused"
     title = "The server refused"
+
+
+class NotAsked(FetchFailed):
+    code = "not_asked"
+    title = "Nothing was asked of the server"
+
+
+class KeyMissing(NotAsked):
+    code = "key_missing"
+    title = "A token that is needed was not given"
+
+
+class NotYet(NotAsked):
+    """`detail` is what is waited for, `until` is the time at which to try again."""
+
+    code = "not_yet"
+    title = "It has to wait"
+
+    @property
+    def until(self) -> datetime:
+        until = self.facts["until"]
+        assert isinstance(until, datetime)
+        return until
 
 
 class ReadFailed(SourceFailure):

@@ -181,6 +181,22 @@ class Settings(BaseSettings):
     )
     reddit_api_url: str = _setting("https://oauth.reddit.com", "Where Reddit's API is.")
     reddit_url: str = _setting("https://www.reddit.com", "Where Reddit gives out tokens and has its feeds.")
+    x_bearer_token: SecretStr | None = _setting(
+        None,
+        "The token for X's API. Default: what `headwater x token` has kept; without one, X sources wait.",
+        also="X_BEARER_TOKEN",
+    )
+    x_api_url: str = _setting("https://api.x.com", "Where X's API is.")
+    x_rate_limit: int = _setting(
+        300, "Requests to X's API in one window, over all processes. 0: no limit of ours.", ge=0, le=100000
+    )
+    x_rate_limit_window_seconds: float = _setting(900.0, "How long that window is.", gt=0, le=86400)
+    x_monthly_requests: int = _setting(
+        10000, "Requests to X's API in a month, over all processes; then X sources wait. 0: any number.", ge=0
+    )
+    x_monthly_posts: int = _setting(
+        10000, "Posts read from X in a month, over all processes; then X sources wait. 0: any number.", ge=0
+    )
 
     @field_validator(
         "database_url",
@@ -192,6 +208,7 @@ class Settings(BaseSettings):
         "reddit_client_id",
         "reddit_client_secret",
         "reddit_user_agent",
+        "x_bearer_token",
         mode="before",
     )
     @classmethod

@@ -26,17 +26,33 @@ from headwater.crawl.readers import Readers
 from headwater.crawl.robots import Robots
 from headwater.crawl.visiting import Tools, Way
 from headwater.crawl.warm_up import Warmed
+from headwater.crawl.x_api import METER, NO_TOKEN, SECRET, Meter, XApi
+from headwater.crawl.x_api import State as XState
 from headwater.dedup import warm
-from headwater.errors import BadSetting, StoreUnavailable
+from headwater.errors import BadSetting, KeyMissing, SourceFailure, StoreUnavailable
 from headwater.events.bell import Bell
 from headwater.events.delivery import Consumer
+from headwater.fetch.browser import Browser
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.model import Reader, SavedVisit, Source
 from headwater.settings import Loaded, Settings
-from headwater.store import accounts, deliveries, hot, inbox, letters, migrate, outbox, wakeups
+from headwater.store import (
+    accounts,
+    deliveries,
+    hot,
+    inbox,
+    letters,
+    meters,
+    migrate,
+    outbox,
+    secrets,
+    sources,
+    wakeups,
+)
 from headwater.store.budgets import Budget
 from headwater.store.db import Database
+from headwater.store.meters import Allowance
 from headwater.work import consuming, delivering, healing, imaging
 from headwater.work.embedded import Pace
 from headwater.work.periodic import House
@@ -189,6 +205,46 @@ def way_to_reddit(parts: Parts, client: Client, rest: Callable[[float], Awaitabl
     return RedditApi(app, client.fetch, turns, parts.now, settings.reddit_max_concurrency)
 
 
+def x_allowance(settings: Settings) -> Allowance:
+    """How much may be asked of X in a month."""
+    return Allowance(settings.x_monthly_requests, settings.x_monthly_posts)
+
+
+async def x_token(parts: Parts) -> str:
+    """The token for X: that of the settings, or the one that a person has given; raises KeyMissing for neither."""
+    if parts.settings.x_bearer_token:
+        return parts.settings.x_bearer_token.get_secret_value()
+    sealed = await parts.db.read(secrets.find, SECRET)
+    if sealed is None:
+        raise KeyMissing(NO_TOKEN)
+    try:
+        return parts.vault.open(sealed)
+    except SourceFailure as error:
+        raise KeyMissing(
+            "The token for X cannot be read with the present HEADWATER_SECRET_KEY. Give it again: `headwater x token`."
+        ) from error
+
+
+async def x_state(parts: Parts) -> XState:
+    """How X can be asked at the moment."""
+    now, problem = parts.now(), ""
+    try:
+        await x_token(parts)
+    except KeyMissing as error:
+        problem = error.detail
+    used = await parts.db.read(meters.used, METER, now)
+    followed = len(await parts.db.read(sources.visited_of_kind, "x"))
+    return XState(problem, used, x_allowance(parts.settings), meters.month_ends(now), followed)
+
+
+def way_to_x(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Way:
+    settings = parts.settings
+    window = timedelta(seconds=settings.x_rate_limit_window_seconds)
+    turns = Turns(parts.db, Budget("x api", settings.x_rate_limit, window), parts.now, rest)
+    meter = Meter(parts.db, x_allowance(settings), parts.now)
+    return XApi(settings.x_api_url.rstrip("/"), partial(x_token, parts), client.fetch, turns, meter, parts.now)
+
+
 def open_readers(parts: Parts) -> Readers:
     settings = parts.settings
     return Readers(
@@ -204,6 +260,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     """A crawler with its client and reading processes; on leaving, visits under way finish or are given back."""
     settings = parts.settings
     client, reddit, readers = open_client(parts), open_reddit_client(parts), open_readers(parts)
+    browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
     tools = Tools(
         fetch=client.fetch,
         readers=readers,
@@ -214,8 +271,9 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         gap=settings.host_gap_seconds,
         held={},
         unseal=lambda sealed: parts.vault.open(sealed),
-        ways={"reddit": way_to_reddit(parts, reddit)},
+        ways={"reddit": way_to_reddit(parts, reddit), "x": way_to_x(parts, client)},
         robots=Robots(parts.db, client.fetch, readers, settings.user_agent, parts.now),
+        browser=browser.fetch,
     )
     crawler = Crawler(parts.db, tools, on_saved)
     parts.readers = readers
@@ -224,6 +282,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     finally:
         parts.readers = None
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
+        await browser.close()
         await client.close()
         await reddit.close()
         await readers.close()

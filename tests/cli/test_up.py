@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from support.ports import free_port
+from support.ports import free_port, wait_until_open
 from support.web import Answer, Web, rss
 
 
@@ -35,8 +36,10 @@ def running(environ: dict[str, str], *words: str) -> Iterator[tuple[subprocess.P
         line = process.stdout.readline()
         assert line, f"headwater ended: {said}"
         said += line
+    link = re.findall(r"http://\S+login\S+", said)[0]
     try:
-        yield process, re.findall(r"http://\S+login\S+", said)[0]
+        wait_until_open(urlsplit(link).port or 0)
+        yield process, link
     finally:
         if process.poll() is None:
             process.kill()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from written import WRITTEN
 
-from headwater.errors import BadInput, ReadFailed
+from headwater.errors import BadInput, Blocked, ReadFailed
 from headwater.model import Item, Reference, Response, Source, SourceState
 from headwater.sources import forum
 from support.posts import NOON
@@ -103,6 +103,19 @@ def test_an_index_of_boards_says_which_boards_to_follow() -> None:
         ReadFailed, match=r"Follow one of them instead\. Fans: https://odd\.example/viewforum\.php\?f=2"
     ):
         forum.read(Source(1, "forum", SITE), SourceState(), page(html))
+
+
+def test_the_address_of_a_thread_is_said_to_be_one() -> None:
+    written = WRITTEN["xenforo"]
+    with pytest.raises(ReadFailed, match="Follow the board"):
+        forum.read(Source(1, "forum", SITE), SourceState(), page(written.thread_page, written.thread_url))
+
+
+def test_a_board_that_shows_a_login_form_and_no_threads_may_be_for_members() -> None:  # H29
+    with pytest.raises(Blocked, match="members"):
+        forum.read(
+            Source(1, "forum", SITE), SourceState(), page('<body id="phpbb"><form><input type="password"></form>')
+        )
 
 
 def test_a_page_says_the_zone_of_its_times() -> None:

@@ -21,9 +21,8 @@ from headwater.accounts import tokens
 from headwater.api.app import create_app
 from headwater.settings import load
 from live.listening import listening, titles
-from support.ports import free_port
+from support.ports import free_port, wait_until_open
 from support.posts import a_post, a_source, visited
-from support.processes import wait_until
 
 
 @contextmanager
@@ -40,17 +39,12 @@ def headwater_up(store_url: str, data: Path) -> Iterator[tuple[subprocess.Popen[
         try:
             assert process.stdout is not None
             assert any(re.search("Ctrl-C stops it", line) for line in process.stdout), "it did not start"
-            wait_until(lambda: is_open(port))
+            wait_until_open(port)
             yield process, port
         finally:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-
-
-def is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_killed_server_costs_its_listeners_nothing(store_url: str, tmp_path: Path) -> None:

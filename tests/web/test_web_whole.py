@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from support.ports import free_port
+from support.ports import free_port, wait_until_open
 from support.web import ALLOW_LOOPBACK, Answer, rss, web
 
 
@@ -33,6 +33,7 @@ def headwater_up(data: Path) -> Iterator[str]:
                 (found[0] for line in process.stdout if (found := re.search(r"http://\S+/login\S+", line))), None
             )
             assert link, "it did not start"
+            wait_until_open(port)
             yield link
         finally:
             process.send_signal(signal.SIGTERM)

@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from headwater import __version__
 from headwater.api import (
+    checkpoints,
     crawl_metrics,
     health,
     history,
@@ -36,6 +37,7 @@ ROUTERS = (
     live.router,
     health.router,
     crawl_metrics.router,
+    checkpoints.router,
     letters.router,
     webhooks.router,
 )
@@ -96,10 +98,8 @@ def openapi() -> dict[str, Any]:
 
 def _examples() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for declared in (
-        EXAMPLES,
-        *(part.EXAMPLES for part in (webhook_shapes, letters, health, history, images, crawl_metrics)),
-    ):
+    parts = (webhook_shapes, letters, health, history, images, crawl_metrics, checkpoints)
+    for declared in (EXAMPLES, *(part.EXAMPLES for part in parts)):
         found.update(declared)
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -33,6 +33,10 @@ class NewSource(BaseModel):
     address: str = Field(description="a feed's address, or that of a site that has one")
     folder: Name | None = Field(default=None, description="the folder to put it in")
     title: Name | None = Field(default=None, description="your own name for it")
+    kind: str | None = Field(
+        default=None, max_length=20, description="how to read it, such as `forum` or `news`; null: that is found out"
+    )
+    settings: dict[str, Any] | None = Field(default=None, description="what its kind wants to know, such as max_pages")
 
 
 class Arrangement(BaseModel):

@@ -77,8 +77,10 @@ async def follow(parts: Parts, reader: Reader, wanted: NewSource) -> sources.Wat
         folder=wanted.folder,
         title=wanted.title,
         seal=parts.seal,
+        kind=wanted.kind,
+        settings=wanted.settings,
     )
-    if not added.new_subscription:
+    if not added.new_subscription and not added.changed:
         raise AlreadyThere("You follow this address already.", source_id=added.source_id)
     parts.wake()
     return await visits.watched(parts, reader, added.source_id)

@@ -10,7 +10,22 @@ import typer
 
 from headwater import __version__, wire
 from headwater.accounts import tokens
-from headwater.cli import crawling, dedup, demo, doctor, events, images, kafka, naming, periodic, pool, trying, webhooks
+from headwater.cli import (
+    checkpoints,
+    crawling,
+    dedup,
+    demo,
+    doctor,
+    events,
+    images,
+    kafka,
+    naming,
+    periodic,
+    pool,
+    trying,
+    webhooks,
+    x,
+)
 from headwater.cli.loop import run_async
 from headwater.cli.output import EXIT_FAILED, ago, fail, json_line, progress, say, table
 from headwater.cli.session import opened
@@ -38,13 +53,21 @@ app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(dedup.app, name="dedup")
 app.add_typer(kafka.app, name="kafka")
 app.add_typer(pool.app, name="pool")
+app.add_typer(x.app, name="x")
 app.add_typer(pool.tiers, name="tiers")
 app.command("post")(pool.show_post)
+app.command("comments")(pool.read_comments)
 app.command("run")(periodic.run_job)
 app.command("demo")(demo.demo)
 app.add_typer(images.app, name="images")
+app.add_typer(checkpoints.app, name="checkpoints")
+app.command("stats")(checkpoints.show_statistics)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
+KindOption = Annotated[str | None, typer.Option("--kind", help="How to read it, such as forum; default: find out.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the kind, NAME=VALUE; may be given several times.")
+]
 
 
 def _version(wanted: bool) -> None:
@@ -85,23 +108,33 @@ def up(
 def add(
     addresses: Annotated[list[str], typer.Argument(help="Addresses of feeds, or of sites that have one.")],
     folder: Annotated[str | None, typer.Option(help="Folder to put them in.")] = None,
+    kind: KindOption = None,
+    given: SetOption = None,
     as_json: Json = False,
 ) -> None:
-    """Follow sources, and visit them at once."""
+    """Follow sources, and visit them at once. A long crawl is gone on with by `headwater up` or `headwater crawl`."""
+    wanted = naming.settings(given)
     with opened() as (parts, owner):
         failed = 0
         for address in addresses:
             try:
                 added = parts.db.write_now(
-                    following.follow, owner, address, parts.now(), folder=folder, seal=parts.seal
+                    following.follow,
+                    owner,
+                    address,
+                    parts.now(),
+                    folder=folder,
+                    seal=parts.seal,
+                    kind=kind,
+                    settings=wanted,
                 )
             except BadInput as error:
                 if len(addresses) == 1:
                     raise
                 failed += bool(fail(error))
                 continue
-            if added.new_source:
-                run_async(crawling.crawl(parts, [added.source_id], lambda _report: None))
+            if added.new_source or added.changed:
+                run_async(crawling.crawl(parts, [added.source_id], lambda _report: None, whole=False))
             failed += _say_added(parts, owner, address, added, as_json)
     _exit_if(failed)
 
@@ -279,23 +312,19 @@ def search_posts(
 
 
 @app.command("try")
-def try_feed(
-    what: Annotated[str, typer.Argument(help="A file, or the address of a feed or site.")], as_json: Json = False
+def try_source(
+    what: Annotated[str, typer.Argument(help="A file, or the address of a feed or site.")],
+    kind: KindOption = None,
+    given: SetOption = None,
+    as_json: Json = False,
 ) -> None:
-    """Show what Headwater reads from a feed, without following it."""
+    """Show what Headwater reads from a feed, or from a list and one of its items, without following it."""
     parts = wire.open_parts(load())
     try:
-        address, page = run_async(trying.read(parts, what))
+        tried = run_async(trying.read(parts, what, kind, naming.settings(given)))
     finally:
         parts.close()
-    if as_json:
-        json_line(trying.document(address, page))
-        return
-    say(f"{page.facts.format}: {page.facts.title or 'no title'} ({address}), {len(page.posts)} posts")
-    now = parts.now()
-    table("", ("published", "title", "address"), [
-        (ago(post.created_at, now) if post.dated else "no date", post.title, post.url) for post in page.posts
-    ])  # fmt: skip
+    json_line(trying.document(tried)) if as_json else trying.tell(tried, parts.now())
 
 
 @app.command("import")

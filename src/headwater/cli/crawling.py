@@ -17,12 +17,16 @@ from headwater.work import consuming
 LOOK_AGAIN_SECONDS = 0.25
 
 
-async def crawl(parts: Parts, source_ids: Sequence[int], on_report: Callable[[dict[str, Any]], None]) -> int:
+async def crawl(
+    parts: Parts, source_ids: Sequence[int], on_report: Callable[[dict[str, Any]], None], *, whole: bool = True
+) -> int:
     """Visit these sources, each when its host's turn comes; returns how many failed.
 
-    One that another process visits in the meantime is not visited again: that visit is reported.
+    One that another process visits in the meantime is not visited again: that visit is reported. A long crawl takes
+    several visits; without `whole` it is left after the first one to whoever crawls next.
     """
     failures = 0
+    going_on: set[int] = set()
     waiting = dict.fromkeys(source_ids)
     since = parts.now()
     pace = wire.pace(parts.settings)
@@ -32,6 +36,9 @@ async def crawl(parts: Parts, source_ids: Sequence[int], on_report: Callable[[di
         if saved.visit.outcome == "deferred":
             waiting[saved.visit.source_id] = None
             return
+        if saved.accepted and (saved.visit.becomes or (whole and saved.visit.unfinished)):
+            waiting[saved.visit.source_id] = None
+            going_on.add(saved.visit.source_id)
         failures += saved.visit.outcome == "failed" or not saved.accepted
         on_report(report(saved))
 
@@ -46,7 +53,8 @@ async def crawl(parts: Parts, source_ids: Sequence[int], on_report: Callable[[di
                 for due in granted:
                     waiting.pop(due.source.id, None)
                 crawler.start(granted)
-                for row in await parts.db.read(sources.visited_since, list(waiting)[:room], since):
+                others = [id for id in list(waiting)[:room] if id not in going_on]
+                for row in await parts.db.read(sources.visited_since, others, since):
                     waiting.pop(row.source_id, None)
                     failures += row.outcome == "failed"
                     on_report({**row._asdict(), "seconds": round(row.seconds, 3)})

@@ -32,7 +32,7 @@ STORE_REST = timedelta(seconds=5)
 LONGEST_PAUSE = 86_400.0
 CONCURRENCY = 10
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,9})?")
 log = structlog.get_logger()
 
 
@@ -124,11 +124,11 @@ class RedditApi:
     async def fetch(self, request: Request) -> Response:
         request = request._replace(url=self._app.api + request.url.removeprefix(reddit.API))
         token = self._token if self._has_token() else await self._current_token()
-        answer = await self._ask(_with_token(request, token))
+        answer = await self._ask(with_token(request, token))
         if answer.status == 401:
             token = await self._current_token(refused=token)
             await self._turns.wait()
-            answer = await self._ask(_with_token(request, token))
+            answer = await self._ask(with_token(request, token))
         return answer
 
     async def _ask(self, request: Request) -> Response:
@@ -214,7 +214,7 @@ def pause_after(answer: Response, under_way: int) -> timedelta | None:
 
     Requests under way have not been counted yet, so the last ones in a window are left to them.
     """
-    left, reset = _number(answer, "x-ratelimit-remaining"), _number(answer, "x-ratelimit-reset")
+    left, reset = number(answer, "x-ratelimit-remaining"), number(answer, "x-ratelimit-reset")
     if reset is None or not (answer.status == 429 or (left is not None and left < under_way)):
         return None
     return timedelta(seconds=min(reset, LONGEST_PAUSE))
@@ -228,10 +228,11 @@ def with_pause(answer: Response) -> Response:
     return answer._replace(headers={**answer.headers, "retry-after": reset})
 
 
-def _with_token(request: Request, token: str) -> Request:
+def with_token(request: Request, token: str) -> Request:
     return request._replace(headers=(*request.headers, ("Authorization", f"Bearer {token}")))
 
 
-def _number(answer: Response, name: str) -> float | None:
+def number(answer: Response, name: str) -> float | None:
+    """What a header counts; None: it does not. Pure."""
     value = answer.headers.get(name, "").strip()
     return float(value) if _NUMBER.fullmatch(value) else None

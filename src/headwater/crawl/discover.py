@@ -12,6 +12,8 @@ from headwater.model import Page, Request, Response, Source, SourceState
 from headwater.sources import KINDS, discovery
 
 MOST_TRIES = 10
+# How people call the kinds that read the pages of a site.
+NAMES = {"forum": "a forum", "news": "a news site"}
 _NOT_HERE = (403, 404, 405, 406)
 
 
@@ -21,6 +23,11 @@ class Search(NamedTuple):
     fetch: Callable[[Request], Awaitable[Response]]
     readers: Readers
     gap: float
+
+
+def choices() -> list[tuple[str, str]]:
+    """What a person may want a site to be read as, where its address does not say it: (kind, name)."""
+    return [(kind, name) for kind, name in NAMES.items() if kind in KINDS]
 
 
 def worth_a_search(reason: SourceFailure) -> bool:

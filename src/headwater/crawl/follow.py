@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from headwater import urls
 from headwater.crawl.opml import Outline
-from headwater.errors import BadAddress, NotFound
+from headwater.errors import BadAddress, BadInput, NotFound
 from headwater.events import catalogue
 from headwater.events.catalogue import SourceFacts, SubscriptionEnd
 from headwater.model import Reader
+from headwater.sources import KINDS
 from headwater.sources.reddit import community_address
+from headwater.sources.x import account_or_search
 from headwater.store import outbox, sources
 from headwater.store.sources import Added
 
@@ -28,9 +30,28 @@ class Imported(NamedTuple):
 
 
 def kind_and_address(typed: str) -> tuple[str, str]:
-    """What a person means: a community of Reddit in any spelling, or the feed or site at an address."""
-    community = community_address(typed)
-    return ("reddit", community) if community else ("rss", urls.canonical(urls.with_scheme(typed)))
+    """What a person means: a community of Reddit or an account or search of X in any spelling, or a feed or site."""
+    if community := community_address(typed):
+        return "reddit", community
+    if account := account_or_search(typed):
+        return "x", account
+    return "rss", urls.canonical(urls.with_scheme(typed))
+
+
+def chosen(typed: str, kind: str | None, settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Kind and address where a person may have said how to read it; raises BadInput for what does not fit together."""
+    meant, address = kind_and_address(typed)
+    kind = kind or meant
+    if kind not in KINDS:
+        raise BadInput(f"There is no kind {kind!r} of source. There are: {', '.join(KINDS)}.")
+    if kind != meant and not (KINDS[kind].at_address and KINDS[meant].at_address):
+        raise BadInput(f"What is at this address cannot be read as {kind!r}, only as {meant!r}.")
+    check = KINDS[kind].check
+    if check:
+        check(settings)
+    elif settings:
+        raise BadInput(f"A source of kind {kind!r} has no settings. Say which kind they are for.")
+    return kind, address
 
 
 def follow(
@@ -42,12 +63,16 @@ def follow(
     folder: str | None = None,
     title: str | None = None,
     seal: Seal | None = None,
+    kind: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Added:
     """Follow what is at this address. Returns at once; the first visit finds the feed of a site, and the posts.
 
-    A name and password in the address are taken out of it and kept sealed.
+    A name and password in the address are taken out of it and kept sealed. Where `kind` or `settings` say how to read
+    it, a source that is there already is read like that from now on.
     """
-    kind, address = kind_and_address(address)
+    said = kind is not None or bool(settings)
+    kind, address = chosen(address, kind, settings or {})
     address, credential = urls.without_credential(address)
     if credential and seal is None:
         raise BadAddress("An address with a password cannot be added this way.")
@@ -61,7 +86,11 @@ def follow(
         folder=folder,
         custom_title=title,
         credential=seal(credential) if credential and seal else None,
+        settings=settings,
     )
+    if said and not added.new_source:
+        changed = sources.read_as(conn, added.source_id, kind, settings or {}, now)
+        added = added._replace(changed=changed)
     facts = SourceFacts(source_id=added.source_id, address=address)
     events = []
     if added.new_source:

@@ -21,7 +21,7 @@ from headwater.crawl.checkpoint import COMPLETED, Checkpoint
 from headwater.crawl.statuses import GONE
 from headwater.crawl.underway import Crawl, Later
 from headwater.crawl.visiting import Tools, body_hash, conditional, in_its_turn, seen, take_turn
-from headwater.errors import SourceFailure, StoreUnavailable, TimedOut
+from headwater.errors import NotYet, SourceFailure, StoreUnavailable, TimedOut
 from headwater.model import DueSource, Page, Request, Response, Visit
 from headwater.store import items, posts
 from headwater.store.db import Database
@@ -48,6 +48,8 @@ async def _visit(due: DueSource, tools: Tools, db: Database) -> Visit:
             await _crawl(crawl)
     except Later as later:
         return crawl.interrupted(later.at, later.why)
+    except NotYet as wait:
+        return crawl.interrupted(wait.until, wait.detail)
     except TimeoutError:
         if crawl.got_answers:
             return crawl.interrupted(tools.now())
@@ -118,8 +120,11 @@ async def _take_list(crawl: Crawl, asked: Request, response: Response) -> None:
     step = walk.step(page, known, stored, completed_at, crawl.asked_for)
     if step and checkpoint.current_page + 1 >= walk.page_limit(source):
         crawl.gap, step = completed_at is not None, None
+    elif step is None:
+        crawl.gap = page.facts.gap
     fresh = walk.fresh(page.items, known, checkpoint.row.started_at)
-    await crawl.save(checkpoint.listed(item_ids or post_ids, step), page.posts, fresh=fresh)
+    ids = [page.facts.watermark] if page.facts.watermark else item_ids or post_ids
+    await crawl.save(checkpoint.listed(ids, step), page.posts, fresh=fresh)
 
 
 async def _read_waiting(crawl: Crawl) -> None:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from headwater.crawl import discover
 from headwater.crawl.schedule import LONGEST_WISH, next_check
 from headwater.crawl.visiting import (
+    NO_FEED,
     Tools,
     ask,
     authorized,
@@ -39,7 +40,6 @@ from headwater.model import Becoming, DueSource, Facts, Page, Request, Response,
 from headwater.sources import Kind
 
 MOST_PAGES = 20
-NAMES = {"forum": "a forum", "news": "a news site"}
 
 
 class Look(NamedTuple):
@@ -84,7 +84,7 @@ def ended(due: DueSource, look: Look, started_at: datetime, seconds: float, tool
     if look.cut_short is None or look.page is None:
         return concluded(due, look, started_at, seconds, tools)
     visit = failed(due, look.cut_short, started_at, seconds, tools)
-    return visit._replace(posts=look.page.posts, facts=look.page.facts)
+    return visit._replace(posts=look.page.posts, facts=look.page.facts, beside=look.page.beside)
 
 
 async def _look(due: DueSource, tools: Tools) -> Look:
@@ -137,7 +137,7 @@ async def _next_turn(kind: Kind, tools: Tools) -> None:
 async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Page, SourceFailure | None]:
     """All pages as one, as far as they could be had in time, and what went wrong with the next one."""
     kind = tools.kinds[due.source.kind]
-    posts, asked, gap = list(page.posts), page.next, page.facts.gap
+    posts, beside, asked, gap = list(page.posts), list(page.beside), page.next, page.facts.gap
     failure: SourceFailure | None = None
     try:
         async with asyncio.timeout(tools.visit_seconds / 2):
@@ -148,13 +148,14 @@ async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Pa
                 response = await _ask(kind, asked, tools)
                 further = await tools.readers.read(due.source, due.state, response)
                 posts += further.posts
+                beside += further.beside
                 asked, gap = further.next, further.facts.gap if further.posts else gap
     except TimeoutError:
         failure = TimedOut("There was no time for all pages of the listing.")
     except SourceFailure as error:
         failure = error
     facts = page.facts._replace(gap=gap and failure is None)
-    return page._replace(posts=posts, facts=facts), failure
+    return page._replace(posts=posts, facts=facts, beside=beside), failure
 
 
 def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, tools: Tools) -> Visit:
@@ -179,6 +180,7 @@ def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, 
         ),
         state=look.state,
         posts=page.posts if page else [],
+        beside=page.beside if page else [],
         facts=page.facts if page else None,
         http_status=response.status,
         bytes=len(response.body),
@@ -188,7 +190,7 @@ def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, 
 
 def turned(due: DueSource, look: Look, becomes: Becoming, started_at: datetime, seconds: float, tools: Tools) -> Visit:
     """There is no feed, but a kind that can read the pages: from the next visit on, which is due at once, it does."""
-    note = f"This site has no feed, so its pages are read, as {NAMES.get(becomes.kind, becomes.kind)}."
+    note = f"{NO_FEED}, so its pages are read, as {discover.NAMES.get(becomes.kind, becomes.kind)}."
     return Visit(
         source_id=due.source.id,
         lease=due.lease,

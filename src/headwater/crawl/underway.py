@@ -16,8 +16,8 @@ from headwater.crawl.checkpoint import Checkpoint
 from headwater.crawl.record import PageTaken, record_page
 from headwater.crawl.schedule import next_check
 from headwater.crawl.statuses import BUSY
-from headwater.crawl.visiting import Tools, ask, authorized, deferred, failed, interval
-from headwater.errors import BadInput, FetchFailed, SourceFailure, StoreUnavailable
+from headwater.crawl.visiting import Tools, ask, authorized, deferred, failed, interval, noted
+from headwater.errors import BadInput, FetchFailed, NotAsked, SourceFailure, StoreUnavailable
 from headwater.fetch.failures import is_our_network
 from headwater.fetch.politeness import cache_lifetime
 from headwater.model import DueSource, Facts, Item, Page, Post, Request, Response, Visit
@@ -105,10 +105,11 @@ class Crawl:
         held_until = self.tools.held.get(host)
         if held_until and held_until > now:
             raise Later(held_until, f"{host} asked for a pause")
-        if self._has_turn and host == self.due.host:
+        if self._has_turn and (self._way or host == self.due.host):
             self._has_turn = False
         elif self._way:
-            await self._wait(host, await self._way.turn())
+            while (at := await self._way.turn()) is not None:
+                await self._wait(host, at)
         elif self.tools.gap:
             gap, within = timedelta(seconds=self.tools.gap), timedelta(seconds=self._time_left())
             slot = await self.db.write(leases.take_turn, host, now=now, gap=gap, within=within)
@@ -127,7 +128,10 @@ class Crawl:
         self.list_pages += 1
         self.asked_for.add((asked.url, asked.body))
         self._named += len(page.items) + len(page.posts)
-        self._facts = page.facts._replace(note=page.facts.note or self.due.note)
+        found_out = {**(self._facts.settings if self._facts else {}), **page.facts.settings}
+        self._facts = page.facts._replace(note=noted(self.due.note, page.facts.note), settings=found_out)
+        if not page.facts.whole:  # the same bytes would mean something else next time
+            self.state = self.state._replace(etag=None, last_modified=None, body_hash=None)
 
     async def save(
         self,
@@ -152,14 +156,17 @@ class Crawl:
         seen = self.state.last_seen_created_at
         if newest and (seen is None or newest[1] > seen):
             self.state = self.state._replace(last_seen_post_id=newest[0], last_seen_created_at=newest[1])
+        if self.kind.tells_watermark:
+            self.state = self.state._replace(last_seen_post_id=self.checkpoint.max_id)
 
     def is_about_all(self, error: SourceFailure) -> bool:
         """Whether a failure is no fault of the page that was asked for: trying others would be of no use."""
-        return error.facts.get("http_status") in BUSY or is_our_network(error)
+        return error.facts.get("http_status") in BUSY or is_our_network(error) or isinstance(error, NotAsked)
 
     def ended(self) -> Visit:
         brought = any(self._counted[change] for change in ("new", "edited", "touched"))
-        is_empty = self.list_pages > 0 and not self._named and self.checkpoint.current_page <= 1
+        only_news = self.kind.tells_watermark and self.due.state.last_seen_created_at is not None
+        is_empty = self.list_pages > 0 and not self._named and self.checkpoint.current_page <= 1 and not only_news
         outcome = "empty" if is_empty else "ok" if brought else "unchanged"
         next_at = next_check(
             self.tools.now(), interval(self.due, self.tools), chance=self.tools.chance(), wishes=(self._lasts,)

@@ -13,11 +13,12 @@ from headwater.crawl.readers import Readers
 from headwater.crawl.robots import Robots
 from headwater.crawl.schedule import next_check
 from headwater.crawl.statuses import BUSY, judge
-from headwater.errors import AnswerBroken, Blocked, SourceFailure
+from headwater.errors import AnswerBroken, Blocked, KeyMissing, NotAsked, NotYet, SourceFailure
 from headwater.fetch.failures import is_our_network
 from headwater.model import DueSource, Request, Response, SourceState, Visit
 from headwater.sources import KINDS, Kind
 
+NO_FEED = "This site has no feed"
 VALIDATORS_LIVE = timedelta(days=8)
 
 
@@ -32,7 +33,10 @@ class Way(Protocol):
     def places(self) -> asyncio.Semaphore: ...
 
     async def turn(self) -> datetime | None:
-        """Take one request out of the budget; None: go ahead. Otherwise the time at which to ask again."""
+        """Take one request out of the budget; None: go ahead. Otherwise the time at which to ask again.
+
+        Raises NotYet where that is no matter of whose turn it is.
+        """
 
     async def wait(self) -> None:
         """Take one as soon as there is one."""
@@ -79,7 +83,10 @@ async def in_its_turn(due: DueSource, tools: Tools, visit: Callable[[], Awaitabl
 async def take_turn(due: DueSource, tools: Tools) -> Visit | None:
     """Take a visit's first request out of the budget of its way; where that is spent, the visit that says so."""
     way = tools.ways.get(due.source.kind)
-    turn_at = await way.turn() if way else None
+    try:
+        turn_at = await way.turn() if way else None
+    except NotYet as wait:
+        return deferred(due, tools.now(), wait.until, wait.detail)
     if turn_at is None:
         return None
     tools.held[due.host] = turn_at
@@ -148,7 +155,7 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
     http_status = error.facts.get("http_status")
     pause = error.facts.get("retry_after")
     busy = http_status in BUSY
-    blames_source = not (http_status == 429 or is_our_network(error))
+    blames_source = not (http_status == 429 or is_our_network(error) or isinstance(error, NotAsked))
     next_at = next_check(
         now,
         interval(due, tools),
@@ -181,7 +188,7 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
 def _status_after(due: DueSource, error: SourceFailure, blames_source: bool) -> str:
     if error.facts.get("http_status") == 410:
         return "retired"
-    if isinstance(error, Blocked):
+    if isinstance(error, Blocked | KeyMissing):
         return "blocked"
     return "failing" if blames_source else due.status
 
@@ -198,6 +205,13 @@ def deferred(due: DueSource, now: datetime, until: datetime, why: str) -> Visit:
         state=due.state,
         waits_for=why,
     )
+
+
+def noted(before: str, said: str) -> str:
+    """What is told about how a source is read; that it was found to have no feed stays said. Pure."""
+    if not before.startswith(NO_FEED):
+        return said
+    return f"{before.partition('.')[0]}. {said}".strip()
 
 
 def interval(due: DueSource, tools: Tools) -> timedelta:

@@ -70,6 +70,11 @@ class SimPost(NamedTuple):
     def comments_at(self, now: datetime) -> int:
         return self.score_at(now) // 3
 
+    def comment_at(self, place: int) -> datetime:
+        """When the comment of this place, 0 being the first, was written: when the score first allows it."""
+        share = (3 * (place + 1) - 1) / self.liked
+        return self.created_at + timedelta(hours=-4 * math.log(1 - share)) if share < 1 else self.created_at
+
 
 class Habits(NamedTuple):
     """How lively a community is, and how often what happens in it. Shares are of all posts.

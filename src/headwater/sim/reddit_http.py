@@ -138,6 +138,8 @@ def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -
         return Answer(302, b"", {"Location": f"/subreddits/search?q={name}"})
     limit = asked.query.get("limit", "")
     wanted = min(100, max(1, int(limit))) if limit.isdigit() else DEFAULT_LIMIT
+    if steps[1:] == ["comments"]:
+        return _json(_comments([post for post in everything if post.is_listed(now)], now, wanted))
     span = asked.query.get("t", "day")
     there = listed(everything, now, sort, span if span in SPANS else "day")[: reddit.limits.listing]
     page, after = page_of(there, everything, sort, asked.query.get("after"), wanted)
@@ -147,6 +149,33 @@ def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -
     document = {"kind": "Listing", "data": {"after": after, "before": None, "dist": len(page), "children": children}}
     raw = asked.query.get("raw_json") == "1"
     return _json(document if raw else _escaped(document))._replace(shows=tuple(page), following=after)
+
+
+def _comments(posts: list[SimPost], now: datetime, wanted: int) -> dict[str, Any]:
+    """The newest comments of a community, as the API lists them."""
+    written = [(post.comment_at(place), place, post) for post in posts for place in range(post.comments_at(now))]
+    written.sort(key=lambda one: (one[0], one[2].id, one[1]), reverse=True)
+    children = [{"kind": "t1", "data": comment_json(post, place, now)} for _, place, post in written[:wanted]]
+    return {"kind": "Listing", "data": {"after": None, "before": None, "dist": len(children), "children": children}}
+
+
+def comment_json(post: SimPost, place: int, now: datetime) -> dict[str, Any]:
+    """A comment as the API writes it. Every third answers the one before it."""
+    id, version = f"t1_{post.id.removeprefix('t3_')}{place}", post.version_at(now)
+    answers = place % 3 == 2
+    return {
+        "name": id,
+        "link_id": post.id,
+        "parent_id": f"t1_{post.id.removeprefix('t3_')}{place - 1}" if answers else post.id,
+        "link_title": version.title,
+        "author": f"commenter{place}",
+        "body": f"Comment {place} on {version.title}",
+        "body_html": _markdown(f"Comment {place} on {version.title}"),
+        "created_utc": int(post.comment_at(place).timestamp()),
+        "edited": False,
+        "score": 1 + place % 5,
+        "permalink": f"/r/{post.community}/comments/{post.id.removeprefix('t3_')}/x/{id.removeprefix('t1_')}/",
+    }
 
 
 def as_json(post: SimPost, now: datetime) -> dict[str, Any]:

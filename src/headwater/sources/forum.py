@@ -22,7 +22,7 @@ from headwater.sources.forums.page import instead_of, parsed
 from headwater.sources.forums.settings import check as check
 from headwater.sources.forums.settings import profile_with, settings_of, zone_in
 from headwater.sources.forums.software import maker_of
-from headwater.sources.forums.threads import read_thread
+from headwater.sources.forums.threads import holds_posts, read_thread
 
 
 class ByJson(NamedTuple):
@@ -38,6 +38,8 @@ _BY_JSON = {
     discourse.NAME: _DISCOURSE,
     flarum.NAME: ByJson(flarum.list_request, flarum.read_list, flarum.read_thread),
 }
+NO_THREADS = "No threads were found on this page. Is it the list of a board?"
+THREAD_INSTEAD = "This page is a thread. Follow the board that it is in instead."
 _HEADERS = (("Accept", "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"),)
 
 
@@ -58,7 +60,7 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
         # is empty, or it is a wall.
         listed = None if profile else read_guessed_list(page)
     if listed is None:
-        raise instead_of(page, "No threads were found on this page. Is it the list of a board?")
+        raise instead_of(page, THREAD_INSTEAD if profile and holds_posts(page, profile) else NO_THREADS)
     return listed
 
 

@@ -9,23 +9,23 @@ The watermark is the newest post of which all that came before it is stored. How
 - `top`, `hot` and `rising` do not list by time: what they show first may be newer than much that they do not show. The
   watermark moves only where the whole listing was on the page and its time filter reaches back to the watermark.
   Otherwise it stays; the posts are stored all the same, and the next visit by time begins where the last one ended.
+
+Where the source's settings ask for `comments`, the newest comments of the community are one more request at the end of
+a visit. They are replies, and stand beside the listing: no watermark moves for them.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import orjson
-
-from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed, TooDeep
+from headwater.errors import EmptyAnswer, NotAFeed
 from headwater.model import Facts, Page, Post, Request, Response, Source, SourceState
 from headwater.sources import reddit_posts, rss
-from headwater.sources.feeds.walls import instead_of_a_feed
+from headwater.sources.json_answers import document_in
 
 SITE = "https://www.reddit.com"
 API = "https://oauth.reddit.com"
@@ -79,16 +79,19 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
     if body[:1] == b"<":
         return _read_feed(source, state, response._replace(body=body))
     children, after = _parsed(body)
+    if _is_comments(response.url):
+        # Whether the listing had a gap is not for this page to say.
+        return Page([], None, Facts(), beside=reddit_posts.comments_in(children, response.received_at))
     posts = reddit_posts.posts_in(children, response.received_at)
     facts = Facts(format="reddit", title=reddit_posts.community_in(children) or _name(source), link=source.address)
     sort, mark = _sort_of(response.url), state.last_seen_created_at
     if sort != "new":
         facts = facts._replace(whole=after is None and _covers(response, mark))
-        return Page(posts, None, facts)
+        return Page(posts, _comments(source), facts)
     shown = _shown_before(response.url) + len(posts)
     facts = facts._replace(gap=_is_gap(posts, mark, shown))
     if mark is None or after is None or _goes_back_to(posts, mark - LOOK_BACK):
-        return Page(posts, None, facts)
+        return Page(posts, _comments(source), facts)
     return Page(posts, _listing(source, sort, PAGE_LIMIT, after, shown), facts)
 
 
@@ -138,6 +141,18 @@ def _listing(source: Source, sort: str, limit: int, after: str | None = None, sh
     return Request(f"{API}{path}/{sort}?{urlencode(query)}", (("Accept", "application/json"),))
 
 
+def _comments(source: Source) -> Request | None:
+    if source.settings.get("comments") is not True:
+        return None
+    path = urlsplit(source.address).path.rstrip("/")
+    query = urlencode({"limit": PAGE_LIMIT, "raw_json": 1})
+    return Request(f"{API}{path}/comments?{query}", (("Accept", "application/json"),))
+
+
+def _is_comments(url: str) -> bool:
+    return urlsplit(url).path.endswith("/comments")
+
+
 def _sort(source: Source) -> str:
     sort = source.settings.get("sort")
     return sort if sort in SORTS else "new"
@@ -164,7 +179,7 @@ def _name(source: Source) -> str:
 
 def _parsed(body: bytes) -> tuple[list[Any], str | None]:
     """What a listing lists, and what the next page comes after; None: this was the last."""
-    document = _document(body)
+    document = document_in(body, "Reddit")
     data = document.get("data") if isinstance(document, dict) and document.get("kind") == "Listing" else None
     children = data.get("children") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(children, list):
@@ -173,26 +188,3 @@ def _parsed(body: bytes) -> tuple[list[Any], str | None]:
         raise NotAFeed("Reddit has no community of this name: it offered a search instead.")
     after = data.get("after")
     return children, after if isinstance(after, str) and reddit_posts.is_id(after) else None
-
-
-def _document(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        return _read_leniently(body, error)
-
-
-def _read_leniently(body: bytes, reason: orjson.JSONDecodeError) -> Any:
-    """orjson refuses half a character (a lone surrogate), which is no reason to lose a page of posts."""
-    try:
-        return json.loads(body)
-    except RecursionError as error:
-        raise TooDeep("The JSON document is nested too deeply.") from error
-    except ValueError:
-        raise _not_json(body, reason) from reason
-
-
-def _not_json(body: bytes, reason: orjson.JSONDecodeError) -> ReadFailed:
-    if b"<html" in body[:2000].lower():
-        return instead_of_a_feed(body)
-    return NotAFeed(f"Reddit's answer looks like JSON but cannot be read: {reason}.")

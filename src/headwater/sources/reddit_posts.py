@@ -48,6 +48,19 @@ def posts_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
     return list(found.values())
 
 
+def comments_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
+    """The comments among what a listing lists, each once, as replies."""
+    found = {}
+    for child in children:
+        data = child.get("data") if isinstance(child, dict) and child.get("kind") == "t1" else None
+        if not isinstance(data, dict):
+            continue
+        id = _text(data, "name")
+        if is_id(id) and id.startswith("t1_") and id not in found:
+            found[id] = _comment(id, data, received_at)
+    return list(found.values())
+
+
 def community_in(children: Sequence[Any]) -> str:
     """The community's name as it writes it itself, from a post of it."""
     for child in children:
@@ -98,6 +111,32 @@ def _post(id: str, data: dict[str, Any], received_at: datetime) -> Post:
         reference=Reference("crosspost", parent) if is_id(parent) else None,
         enclosures=() if gone else tuple(_media(data))[:MAX_ENCLOSURES],
         extra=_extra(data, link, gone),
+    )
+
+
+def _comment(id: str, data: dict[str, Any], received_at: datetime) -> Post:
+    on = _line(_text(data, "link_title"), MAX_TITLE)
+    url = safe_link(_text(data, "permalink"), SITE)
+    gone = _GONE.get(_text(data, "body").strip())
+    html = _text(data, "body_html")
+    content = clean_html(html, url or SITE).strip() if html else text_as_html(_text(data, "body"))
+    title, content = f"Re: {on}" if on else "", "" if gone else content
+    published = _moment(data, "created_utc", received_at)
+    parent, post = _text(data, "parent_id"), _text(data, "link_id")
+    author = _line(_text(data, "author"), MAX_NAME)
+    return Post(
+        source_post_id=id,
+        url=url,
+        title=title,
+        content=content,
+        author=author if author and author not in _GONE else None,
+        created_at=published or received_at,
+        text_hash=text_hash(title, content),
+        dated=published is not None,
+        updated_at=_moment(data, "edited", received_at),
+        score=_count(data, "score"),
+        reference=Reference("reply", parent) if is_id(parent) else None,
+        extra={**({"post": post} if is_id(post) else {}), **({"gone": gone} if gone else {})},
     )
 
 

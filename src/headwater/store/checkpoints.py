@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from headwater.model import Reader
 from headwater.store.driver import portable
 from headwater.store.types import json_text, json_value, moment, moment_or_none
 
@@ -15,7 +16,10 @@ _COLUMNS = """site, board, source_id, status, error, current_page, page_url, pag
     last_thread_url, stats, seen_ids, min_id, max_id, started_at, completed_at, created_at, updated_at"""
 _select = portable(f"SELECT {_COLUMNS} FROM checkpoints WHERE site = ? AND board = ?")
 _of_source = portable(f"SELECT {_COLUMNS} FROM checkpoints WHERE source_id = ? ORDER BY updated_at DESC LIMIT 1")
-_all = portable(f"SELECT {_COLUMNS} FROM checkpoints ORDER BY site, board")
+_followed = portable(
+    f"""SELECT {_COLUMNS} FROM checkpoints WHERE source_id IN
+    (SELECT source_id FROM subscriptions WHERE tenant_id = ? AND user_id = ?) ORDER BY site, board"""
+)
 _save = portable(
     f"""INSERT INTO checkpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (site, board) DO UPDATE SET source_id = excluded.source_id, status = excluded.status,
@@ -61,8 +65,9 @@ def of_source(conn: Connection, source_id: int) -> CheckpointRow | None:
     return _checkpoint(rows[0]) if rows else None
 
 
-def every(conn: Connection) -> list[CheckpointRow]:
-    return [_checkpoint(row) for row in _all.all(conn)]
+def followed(conn: Connection, reader: Reader) -> list[CheckpointRow]:
+    """Those of the sources that a reader follows."""
+    return [_checkpoint(row) for row in _followed.all(conn, reader.tenant_id, reader.user_id)]
 
 
 def save(conn: Connection, checkpoint: CheckpointRow, now: datetime) -> None:

@@ -126,6 +126,16 @@ def assign(conn: Connection, places: Sequence[Place]) -> None:
         conn.execute(update(sources).where(sources.c.id == place.source_id).values(values))
 
 
+def set_comments(conn: Connection, source_id: int, wanted: bool) -> bool:
+    """Whether the comments of a community are read as well; returns False where the source is no community."""
+    row = conn.execute(select(sources.c.kind, sources.c.settings).where(sources.c.id == source_id)).one()
+    if row.kind != "reddit":
+        return False
+    kept = {**row.settings, "comments": wanted}
+    conn.execute(update(sources).where(sources.c.id == source_id).values(settings=kept))
+    return True
+
+
 def pin(conn: Connection, source_id: int, tier: str | None) -> None:
     """Let a source keep this tier whatever its average says; None: let the average decide again."""
     conn.execute(update(sources).where(sources.c.id == source_id).values(pinned_tier=tier))

@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, selec
 from headwater.model import Reader
 from headwater.store import moves
 from headwater.store.driver import portable
-from headwater.store.tables import crawls, posts, sources, subscriptions
-from headwater.store.types import json_text
+from headwater.store.tables import checkpoints, crawls, posts, sources, subscriptions
+from headwater.store.types import json_text, json_value
 
 _insert_source = portable(
     """INSERT INTO sources (kind, address, host, title, settings, created_at, next_check_at)
@@ -21,6 +21,11 @@ _insert_source = portable(
 _subscribe = portable(
     """INSERT INTO subscriptions (tenant_id, user_id, source_id, folder, title, created_at) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING RETURNING source_id"""
+)
+_how_read = portable("SELECT kind, settings FROM sources WHERE id = ?")
+_read_as = portable(
+    """UPDATE sources SET kind = ?, settings = ?, note = '', etag = NULL, last_modified = NULL, body_hash = NULL,
+        validated_at = NULL, next_check_at = ? WHERE id = ?"""
 )
 _keep_credential = portable("UPDATE sources SET credential = ? WHERE id = ?")
 _wake_if_asleep = portable("UPDATE sources SET active = ?, next_check_at = ? WHERE id = ? AND NOT active")
@@ -57,9 +62,12 @@ SILENT_AFTER = timedelta(days=60)
 
 
 class Added(NamedTuple):
+    """`changed`: the source was there, and is read in another way from now on."""
+
     source_id: int
     new_source: bool
     new_subscription: bool
+    changed: bool = False
 
 
 class PastVisit(NamedTuple):
@@ -88,6 +96,7 @@ class VisitElsewhere(NamedTuple):
     watermark_updated: bool
     truncated: bool
     gap: bool
+    unfinished: bool
     seconds: float
     error: str | None
 
@@ -120,6 +129,15 @@ def add(
     if subscribed and not new_source:
         _wake_if_asleep.once(conn, True, now, source_id)
     return Added(source_id, new_source, bool(subscribed))
+
+
+def read_as(conn: Connection, source_id: int, kind: str, settings: Mapping[str, Any], now: datetime) -> bool:
+    """Let a source be read as this kind, with these settings, from a visit on that is due now; False: it is already."""
+    [(before, known)] = _how_read.all(conn, source_id)
+    if (before, json_value(known)) == (kind, dict(settings)):
+        return False
+    _read_as.once(conn, kind, json_text(dict(settings)), now, source_id)
+    return True
 
 
 def remove(conn: Connection, reader: Reader, source_id: int) -> bool:
@@ -192,6 +210,11 @@ def followed_ids(conn: Connection, reader: Reader) -> list[int]:
     return list(conn.execute(select(subscriptions.c.source_id).where(_follows(reader))).scalars())
 
 
+def visited_of_kind(conn: Connection, kind: str) -> list[int]:
+    """The sources of a kind that are visited at all."""
+    return list(conn.execute(select(sources.c.id).where(sources.c.kind == kind, sources.c.active)).scalars())
+
+
 def make_due(conn: Connection, source_ids: Sequence[int], now: datetime) -> int:
     """Ask for a visit now; returns for how many. A source that is being visited at this moment is left alone."""
     free = (sources.c.lease_until.is_(None)) | (sources.c.lease_until <= now)
@@ -212,8 +235,10 @@ def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) 
         .where(crawls.c.source_id.in_(source_ids), crawls.c.started_at >= since)
         .group_by(crawls.c.source_id)
     )
+    running = select(checkpoints.c.source_id).where(checkpoints.c.source_id == crawls.c.source_id)
+    unfinished = running.where(checkpoints.c.status == "running").exists()
     query = (
-        select(sources.c.address, crawls)
+        select(sources.c.address, crawls, unfinished.label("unfinished"))
         .join(sources, sources.c.id == crawls.c.source_id)
         .where(crawls.c.id.in_(latest))
     )
@@ -228,6 +253,7 @@ def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) 
             row.watermark_updated,
             row.truncated,
             row.gap,
+            row.unfinished,
             row.seconds,
             row.error,
         )
@@ -236,7 +262,7 @@ def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) 
     there = set(conn.execute(select(sources.c.id).where(sources.c.id.in_(source_ids))).scalars())
     gone = [source_id for source_id in source_ids if source_id not in there]
     said = "The source is gone."
-    return found + [VisitElsewhere("", id, "failed", 0, 0, 0, False, False, False, 0.0, said) for id in gone]
+    return found + [VisitElsewhere("", id, "failed", 0, 0, 0, False, False, False, False, 0.0, said) for id in gone]
 
 
 def count_posts(conn: Connection, source_id: int) -> int:

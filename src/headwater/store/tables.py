@@ -660,3 +660,23 @@ post_images = Table(
 )
 Index("ix_post_images_image", post_images.c.image_id, post_images.c.source_id)
 Index("ix_post_images_source", post_images.c.source_id, post_images.c.image_id)
+
+# How much was asked in a month of someone who is paid by the month: see store/meters.py.
+meters = Table(
+    "meters",
+    metadata,
+    Column("name", Text, nullable=False),
+    Column("month", String(7), nullable=False),
+    Column("requests", Integer, nullable=False, server_default="0"),
+    Column("posts", Integer, nullable=False, server_default="0"),
+    PrimaryKeyConstraint("name", "month"),
+)
+
+# Secrets that have to be used again, sealed: see store/secrets.py.
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("changed_at", Moment, nullable=False),
+)

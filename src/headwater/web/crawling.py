@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from headwater import wire
 from headwater.api.auth import Asking, WithParts
 from headwater.crawl.tiers import TIERS
-from headwater.store import alerts, budgets, crawl_metrics, listings
+from headwater.store import alerts, budgets, crawl_metrics, listings, statistics
 from headwater.store.crawl_metrics import HOUR, OUTCOMES, HourMetrics, hour_of
 from headwater.web.health import CHART_HEIGHT, CHART_WIDTH, Bar, amount, bars
 from headwater.web.view import show
@@ -31,6 +32,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
     raised = [one for one in await parts.db.read(alerts.every) if one.cleared_at is None]
     budget = reddit_budget(parts.settings)
     calls = await parts.db.read(budgets.use_since, budget, now - MINUTE * MINUTES)
+    brought = await parts.db.read(statistics.gather, reader)
     visits = sum(one.visits for one in found)
     seconds = sum(one.seconds for one in found)
     return show(
@@ -42,6 +44,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
         chart=(CHART_WIDTH, CHART_HEIGHT),
         amount=amount,
         counted=found[-1] if found else None,
+        x=await wire.x_state(parts),
         posts=by_hour(found, now, lambda one: one.posts_new),
         posts_total=sum(one.posts_new for one in found),
         visits=by_hour(found, now, lambda one: one.visits),
@@ -49,6 +52,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
         latency=by_hour(found, now, lambda one: round(one.average_seconds or 0.0, 3)),
         latency_average=seconds / visits if visits else None,
         outcomes=[(outcome, sum(getattr(one, f"visits_{outcome}") for one in found)) for outcome in OUTCOMES],
+        brought=brought,
         tiers=tier_counts(found[-1].tiers if found else None),
         budget=budget,
         calls=by_minute(calls, now, budget.requests),

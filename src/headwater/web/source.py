@@ -12,13 +12,15 @@ from starlette.responses import Response
 from headwater.api import sources as api
 from headwater.api import visits
 from headwater.api.auth import Asking, WithParts
+from headwater.api.checkpoints import clear_checkpoint as clear
 from headwater.api.inputs import Id
-from headwater.store import hub_subscriptions, listings, publishing, sources
+from headwater.store import checkpoints, hub_subscriptions, listings, publishing, sources
+from headwater.store.checkpoints import CheckpointRow
 from headwater.store.listings import Listing
 from headwater.store.publishing import Place
 from headwater.store.sources import PastVisit
 from headwater.web.health import CHART_WIDTH, bars
-from headwater.web.view import show
+from headwater.web.view import go, show
 
 DAYS = 30
 SPARK_HEIGHT = 24
@@ -36,6 +38,7 @@ class Shown(NamedTuple):
     place: Place
     days: list[tuple[datetime, int]]
     listing: Listing | None
+    progress: CheckpointRow | None
 
 
 @router.get("/sources/{source_id}")
@@ -56,8 +59,15 @@ async def source_page(request: Request, parts: WithParts, reader: Asking, source
         chart=(CHART_WIDTH, SPARK_HEIGHT),
         listing=found.listing,
         best=_best(found.listing),
+        progress=found.progress,
         section="sources",
     )
+
+
+@router.post("/sources/{source_id}/checkpoint/clear")
+async def clear_checkpoint(parts: WithParts, reader: Asking, source_id: Id) -> Response:
+    await clear(parts, reader, source_id)
+    return go(f"/sources/{source_id}")
 
 
 def _gather(conn: Connection, source_id: int, now: datetime) -> Shown:
@@ -68,6 +78,7 @@ def _gather(conn: Connection, source_id: int, now: datetime) -> Shown:
         publishing.place(conn, source_id),
         publishing.by_day(conn, source_id, now, DAYS),
         listings.of_source(conn, source_id, now),
+        checkpoints.of_source(conn, source_id),
     )
 
 

@@ -95,10 +95,11 @@ async def add(
     reader: Asking,
     address: Annotated[str, Form()] = "",
     folder: Annotated[Name | None, Form()] = None,
+    kind: Annotated[str, Form()] = "",
     next: Annotated[str, Form()] = "/sources",
 ) -> Response:
     try:
-        await api.follow(parts, reader, NewSource(address=address, folder=folder))
+        await api.follow(parts, reader, NewSource(address=address, folder=folder, kind=kind or None))
     except (BadInput, AlreadyThere) as error:
         return await _sources_page(request, parts, reader, wrong=error, typed=address)
     return go(next)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from headwater.crawl.discover import choices
+from headwater.store.checkpoints import CheckpointRow
 from headwater.store.folded import Member
 from headwater.store.sources import WatchedSource
 from headwater.store.stories import PastDecision
@@ -33,6 +35,8 @@ _STATES = {
     "blocked": State("Blocked", "bad", "block"),
     "retired": State("Gone for good", "quiet", "archive"),
 }
+# What a person can choose where an address alone does not say it.
+PAGED_KINDS = choices()
 ATTENTION = ("failing", "blocked", "empty", "silent", "retired")
 
 
@@ -43,6 +47,21 @@ def state_of(source: WatchedSource) -> State:
 def name_of(source: WatchedSource) -> str:
     """Its title; until it has one, its address without the part that says nothing."""
     return source.title.partition("://")[2].rstrip("/") if source.title == source.address else source.title
+
+
+def progress(checkpoint: CheckpointRow) -> str:
+    """How far the crawl of a list got."""
+    pages = f"{checkpoint.current_page:,} {'page' if checkpoint.current_page == 1 else 'pages'} of the list read"
+    if checkpoint.status == "completed":
+        return f"complete, {pages}"
+    return f"{'stopped by an error' if checkpoint.status == 'error' else 'under way'}, {pages}"
+
+
+def crawl_stats(stats: Mapping[str, int]) -> str:
+    """What a crawl did, in the order of how much it says."""
+    named = (("new", "new posts"), ("updated", "updated"), ("done", "read"), ("failed", "failed"),
+             ("item_pages", "pages of items"), ("images", "pictures"))  # fmt: skip
+    return ", ".join(f"{stats[name]:,} {word}" for name, word in named if stats.get(name)) or "nothing new"
 
 
 def is_settled(source: WatchedSource, now: datetime) -> bool:

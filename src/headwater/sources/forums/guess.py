@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import accumulate
-from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
@@ -29,9 +27,8 @@ from headwater.sources.forums.threads import (
     post_of,
     thread_on,
 )
+from headwater.sources.forums.tree import Tree
 
-MAX_ELEMENTS = 40_000
-MAX_CLASSES = 8
 GUESSED = Profile("guessed", title="h1", dropped="[class*='signature'], [class*='Signature']")
 _FEW_LETTERS = 12  # on average: less is a label or a count
 _LONG = 150  # letters: an opening post is more than a line
@@ -45,83 +42,15 @@ _NEVER = re.compile(
     r"|action|vote|badge|link|icon|label|card-?list|teaser|snippet|promo|advert|\bad\b|cookie|modal|sponsor|recommend",
     re.IGNORECASE,
 )
-_DATED = re.compile(r"date|time|posted|\bago\b|when", re.IGNORECASE)
-_NAMED = re.compile(r"author|user|nick|poster|member|byline|creator|handle", re.IGNORECASE)
-_PROFILE = re.compile(
-    r"/(?:users?|members?|profiles?|u|author|people|~|@)[/=~@]|[?&](?:u|uid|user|member)=|/~|/@", re.IGNORECASE
-)
-_UNREAD = frozenset(
-    {"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head", "button"}
-)
 _FRAME = frozenset({"html", "body", "main"})
 _ID_ATTRIBUTES = ("data-post-id", "data-comment-id", "data-pid", "data-id", "id", "name")
 _META = "header, footer, time, [class*='author'], [class*='user'], [class*='avatar'], [class*='button']"
 _NUMBER = re.compile(r"(\d{1,20})\D*$")
 
 
-class _Element(NamedTuple):
-    node: LexborNode
-    parent: int
-    classes: tuple[str, ...]
-    dated: bool
-    named: bool
-
-
-class _Tree:
-    """The elements of a page in their order, with how many letters each says, within links and altogether."""
-
-    def __init__(self, root: LexborNode) -> None:
-        self.elements: list[_Element] = []
-        self.letters: list[int] = []
-        self.linked: list[int] = []
-        self._read(root)
-        self._sum_up()
-
-    def _read(self, root: LexborNode) -> None:
-        places: dict[int, int] = {}
-        for node in root.traverse(include_text=True):
-            parent = places.get(node.parent.mem_id, -1) if node.parent is not None else -1
-            if node.is_text_node:
-                if parent >= 0:
-                    count = len((node.text_content or "").strip())
-                    self.letters[parent] += count
-                    if self.elements[parent].node.tag == "a":
-                        self.linked[parent] += count
-                continue
-            if not node.is_element_node or node.tag in _UNREAD or (parent < 0 and self.elements):
-                continue
-            if len(self.elements) == MAX_ELEMENTS:
-                return
-            places[node.mem_id] = len(self.elements)
-            self.elements.append(_element(node, parent))
-            self.letters.append(0)
-            self.linked.append(0)
-
-    def _sum_up(self) -> None:
-        self.dates = [int(element.dated) for element in self.elements]
-        self.names = [int(element.named) for element in self.elements]
-        # How many elements before each have a name or a date: what stands between two of them is a difference.
-        self.marks = [0, *accumulate(int(element.named or element.dated) for element in self.elements)]
-        for index in range(len(self.elements) - 1, 0, -1):
-            parent = self.elements[index].parent
-            for count in (self.letters, self.linked, self.dates, self.names):
-                count[parent] += count[index]
-
-
-def _element(node: LexborNode, parent: int) -> _Element:
-    attributes = node.attributes
-    classes = tuple((attributes.get("class") or "").split()[:MAX_CLASSES])
-    if attributes.get("itemprop") in ("text", "articleBody", "commentText"):
-        classes += ("itemprop-text",)
-    own = " ".join(classes)
-    dated = node.tag == "time" or "datetime" in attributes or bool(_DATED.search(own))
-    named = bool(_NAMED.search(own)) or (node.tag == "a" and bool(_PROFILE.search(attributes.get("href") or "")))
-    return _Element(node, parent, classes, dated, named)
-
-
 def read_guessed(page: HtmlPage, item: Item, zone: int | None) -> Page | None:
     """The posts of a thread's page, found by what repeats on it; None where nothing looks like posts."""
-    tree = _Tree(page.root)
+    tree = Tree(page.root)
     group = _likeliest(tree)
     if not group:
         return None
@@ -131,7 +60,7 @@ def read_guessed(page: HtmlPage, item: Item, zone: int | None) -> Page | None:
     return Page(posts, following, facts_of(thread, truncated=len(group) > MAX_POSTS)) if posts else None
 
 
-def _likeliest(tree: _Tree) -> list[int]:
+def _likeliest(tree: Tree) -> list[int]:
     groups: dict[str, list[int]] = {}
     for index, element in enumerate(tree.elements):
         for name in element.classes:
@@ -147,7 +76,7 @@ def _likeliest(tree: _Tree) -> list[int]:
     return best if opening is None else [opening, *best]
 
 
-def _opening(tree: _Tree, group: list[int]) -> int | None:
+def _opening(tree: Tree, group: list[int]) -> int | None:
     """The text that the others answer, which often has a look of its own: the longest before the first of them."""
     above: set[int] = set()
     step = group[0]
@@ -168,7 +97,7 @@ def _is_text(name: str) -> bool:
     return _SAYS.search(name) is not None and _NEVER.search(name) is None
 
 
-def _not_nested(tree: _Tree, group: list[int]) -> list[int]:
+def _not_nested(tree: Tree, group: list[int]) -> list[int]:
     """The group without elements that contain others of it: those are not one post's text."""
     inner = set(group)
     nesting: set[int] = set()
@@ -183,7 +112,7 @@ def _not_nested(tree: _Tree, group: list[int]) -> list[int]:
     return [index for index in group if index not in nesting]
 
 
-def _score(tree: _Tree, name: str, group: list[int]) -> float:
+def _score(tree: Tree, name: str, group: list[int]) -> float:
     said = sum(tree.letters[index] - tree.linked[index] for index in group)
     if len(group) < 2 or said < _FEW_LETTERS * len(group):
         return 0.0
@@ -199,7 +128,7 @@ def _score(tree: _Tree, name: str, group: list[int]) -> float:
     return score * (1 - 0.55 * holding)
 
 
-def _signed(tree: _Tree, group: list[int]) -> int:
+def _signed(tree: Tree, group: list[int]) -> int:
     """How many texts have a name or a date beside them."""
     count, before = 0, 0
     for index, around in zip(group, _around(tree, group), strict=True):
@@ -210,11 +139,11 @@ def _signed(tree: _Tree, group: list[int]) -> int:
     return count
 
 
-def _has_mark(tree: _Tree, index: int) -> bool:
+def _has_mark(tree: Tree, index: int) -> bool:
     return bool(tree.names[index] or tree.dates[index])
 
 
-def _beside(tree: _Tree, group: list[int]) -> Iterator[range]:
+def _beside(tree: Tree, group: list[int]) -> Iterator[range]:
     """Where the name and date of each text may stand: in its own element, or, where answers stand in that as well,
     between the text before it and itself."""
     before = 0
@@ -226,7 +155,7 @@ def _beside(tree: _Tree, group: list[int]) -> Iterator[range]:
         before = _end(tree, index)
 
 
-def _around(tree: _Tree, group: list[int]) -> list[int]:
+def _around(tree: Tree, group: list[int]) -> list[int]:
     """For each text the largest element around it that has no other text of the group in it."""
     count: dict[int, int] = {}
     for index in group:
@@ -248,7 +177,7 @@ def _around(tree: _Tree, group: list[int]) -> list[int]:
     return found
 
 
-def _posts(thread: Thread, tree: _Tree, group: list[int]) -> list[Post]:
+def _posts(thread: Thread, tree: Tree, group: list[int]) -> list[Post]:
     numbers = _numbers(tree, group)
     read: dict[str, Post] = {}
     for place, (index, beside) in enumerate(zip(group, list(_beside(tree, group)), strict=True)):
@@ -259,7 +188,7 @@ def _posts(thread: Thread, tree: _Tree, group: list[int]) -> list[Post]:
     return list(read.values())
 
 
-def _told(thread: Thread, tree: _Tree, index: int, beside: range, number: str) -> Told:
+def _told(thread: Thread, tree: Tree, index: int, beside: range, number: str) -> Told:
     body, outer = tree.elements[index].node, tree.elements[beside.start].node
     author = next((name for step in beside if (name := _name(tree, step))), "")
     dates = [text for step in beside if tree.elements[step].dated for text in _dates(tree.elements[step].node)]
@@ -275,7 +204,7 @@ def _told(thread: Thread, tree: _Tree, index: int, beside: range, number: str) -
     )
 
 
-def _end(tree: _Tree, index: int) -> int:
+def _end(tree: Tree, index: int) -> int:
     """The place after the last element within one."""
     end = index + 1
     while end < len(tree.elements) and tree.elements[end].parent >= index:
@@ -283,7 +212,7 @@ def _end(tree: _Tree, index: int) -> int:
     return end
 
 
-def _name(tree: _Tree, index: int) -> str:
+def _name(tree: Tree, index: int) -> str:
     if not tree.elements[index].named or not 1 < tree.letters[index] <= 60:
         return ""
     return " ".join(tree.elements[index].node.text(separator=" ").split())
@@ -295,7 +224,7 @@ def _dates(node: LexborNode) -> list[str]:
     return [text for text in (*said, node.text(separator=" ")[:100]) if text]
 
 
-def _numbers(tree: _Tree, group: list[int]) -> list[str]:
+def _numbers(tree: Tree, group: list[int]) -> list[str]:
     """The ids of posts, as an attribute of their elements has them; empty where not each has one of its own."""
     around = _around(tree, group)
     for places in (around, group):

@@ -12,7 +12,7 @@ from headwater.errors import BadAddress, Blocked, EmptyAnswer, ReadFailed, TooDe
 from headwater.model import Response
 from headwater.sources.feeds.encoding import as_utf8, repaired_utf8
 from headwater.sources.feeds.markup import joined
-from headwater.sources.feeds.walls import instead_of_a_feed
+from headwater.sources.feeds.walls import checks_for_robots, has_login
 from headwater.text import nests_deeply, plain
 from headwater.urls import safe_link, same_server
 
@@ -103,7 +103,9 @@ def zone_of(page: HtmlPage) -> int | None:
 
 def instead_of(page: HtmlPage, words: str) -> ReadFailed:
     """Why there was nothing to read: a page that keeps programs out, or what `words` say."""
-    wall = instead_of_a_feed(page.html.encode("utf-8", "replace"))
-    if isinstance(wall, Blocked):
-        return Blocked(wall.detail.replace("the feed", "the forum"))
+    html = page.html.encode("utf-8", "replace")
+    if checks_for_robots(html):
+        return Blocked("The server answered with a page that checks for robots instead of the forum.")
+    if has_login(html):
+        return Blocked(f"{words} The page has a login form: it may be for members alone.")
     return ReadFailed(words)

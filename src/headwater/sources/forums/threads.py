@@ -66,6 +66,10 @@ def read_thread(page: HtmlPage, profile: Profile, item: Item, zone: int | None) 
     return Page(_posts(thread, found[:MAX_POSTS]), following, facts)
 
 
+def holds_posts(page: HtmlPage, profile: Profile) -> bool:
+    return bool(profile.post) and page.root.css_first(profile.post) is not None
+
+
 def thread_on(page: HtmlPage, profile: Profile, item: Item, zone: int | None) -> Thread:
     return Thread(
         page,

@@ -83,7 +83,7 @@ async function add(form) {
   wrong.hidden = true;
   address.removeAttribute("aria-invalid");
   try {
-    const body = { address: address.value, folder: form.elements.folder.value || null };
+    const body = { address: address.value, folder: form.elements.folder.value || null, kind: form.elements.kind?.value || null };
     const source = await ask("/api/sources", "POST", body);
     await show(source.id);
     address.value = "";

@@ -1,0 +1,94 @@
+"""What paged sources have brought, board by board (B9). Counted from the store itself, never from what a crawl says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, and_, func, select
+
+from headwater.model import Reader
+from headwater.store.sources import post_counts
+from headwater.store.tables import checkpoints, items, metadata, sources, subscriptions
+
+
+class BoardCount(NamedTuple):
+    """A list and what came of it: threads of a forum or articles of a site, by how reading them went."""
+
+    source_id: int
+    kind: str
+    title: str
+    site: str
+    board: str
+    status: str
+    done: int
+    failed: int
+    waiting: int
+    posts: int
+
+
+class Statistics(NamedTuple):
+    """`images` are the records of pictures of all sources, by their state."""
+
+    boards: list[BoardCount]
+    images: dict[str, int]
+
+    def total(self, kind: str) -> int:
+        """How many items of this kind of source were read: threads of forums, articles of news sites."""
+        return sum(board.done for board in self.boards if board.kind == kind)
+
+    @property
+    def succeeded(self) -> int:
+        return sum(board.done for board in self.boards)
+
+    @property
+    def failed(self) -> int:
+        return sum(board.failed for board in self.boards)
+
+
+def gather(conn: Connection, reader: Reader) -> Statistics:
+    """What the lists that a reader follows have brought."""
+    follows = and_(
+        subscriptions.c.source_id == sources.c.id,
+        subscriptions.c.tenant_id == reader.tenant_id,
+        subscriptions.c.user_id == reader.user_id,
+    )
+    shown = func.coalesce(subscriptions.c.title, sources.c.title)
+    lists = (
+        select(sources.c.id, sources.c.kind, shown.label("title"), checkpoints)
+        .join(checkpoints, checkpoints.c.source_id == sources.c.id)
+        .join(subscriptions, follows)
+        .order_by(checkpoints.c.site, checkpoints.c.board)
+    )
+    rows = conn.execute(lists).all()
+    states = _states(conn, [row.id for row in rows])
+    posts = post_counts(conn, [row.id for row in rows])
+    boards = [
+        BoardCount(
+            source_id=row.id,
+            kind=row.kind,
+            title=row.title,
+            site=row.site,
+            board=row.board,
+            status=row.status,
+            done=states.get((row.id, "done"), 0),
+            failed=states.get((row.id, "failed"), 0),
+            waiting=states.get((row.id, "waiting"), 0),
+            posts=posts.get(row.id, 0),
+        )
+        for row in rows
+    ]
+    return Statistics(boards, _images(conn))
+
+
+def _states(conn: Connection, source_ids: list[int]) -> dict[tuple[int, str], int]:
+    counted = select(items.c.source_id, items.c.state, func.count()).where(items.c.source_id.in_(source_ids))
+    rows = conn.execute(counted.group_by(items.c.source_id, items.c.state))
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def _images(conn: Connection) -> dict[str, int]:
+    images = metadata.tables.get("images")
+    if images is None:
+        return {}
+    rows = conn.execute(select(images.c.state, func.count()).group_by(images.c.state))
+    return {row[0]: row[1] for row in rows}

@@ -1,0 +1,99 @@
+"""How far the crawl of a list got, and what it brought: on the command line, over HTTP and on the pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from urllib.parse import urlencode
+
+from api.running import running
+from headwater.accounts import tokens
+from headwater.model import Reader
+from headwater.wire import Parts
+from support.boards import Board, follow_board, visit_board
+from support.web import Answer
+
+
+async def crawled(parts: Parts, board: Board, source_id: int) -> None:
+    """A board of which a thread cannot be read, and whose third page of the list breaks."""
+    board.add(*(f"{number}" for number in range(12)))
+    board.threads[2].error = Answer("broken", 500)
+    board.on_list = lambda page: Answer("broken", 500) if page == 3 else None
+    await visit_board(parts, source_id)
+
+
+async def test_checkpoints_are_listed_shown_and_cleared_over_http(
+    parts: Parts, board: Board, source_id: int, store_url: str
+) -> None:
+    await crawled(parts, board, source_id)
+    with running(store_url) as headwater:
+        program = headwater.program()
+        [listed] = program.get("/api/checkpoints").json()["items"]
+        shown = program.get(f"/api/checkpoints/{source_id}").json()
+        assert listed == shown
+        assert (shown["site"], shown["board"]) == (board.world.address, "/board")
+        assert (shown["status"], shown["current_page"]) == ("error", 2)
+        assert "HTTP 500" in shown["error"]
+        assert shown["page_url"].endswith("/board?page=3")
+        assert shown["last_thread_id"] == "2"
+        assert shown["stats"]["done"] == 9
+        assert program("DELETE", f"/api/checkpoints/{source_id}").status == 204
+        assert program.get(f"/api/checkpoints/{source_id}").status == 404
+        assert program.get("/api/checkpoints/999").status == 404
+
+
+async def test_statistics_are_counted_in_the_store_board_by_board(
+    parts: Parts, owner: Reader, board: Board, source_id: int, store_url: str
+) -> None:
+    await crawled(parts, board, source_id)  # B9
+    other = Board(board.world, "/other", threads=[])
+    other.tells = True
+    board.world.fallback = lambda asked: (other if asked.path.startswith("/other") else board).answer(asked)
+    other.add("a", "b")
+    await visit_board(parts, follow_board(parts, owner, other.address))
+    with running(store_url) as headwater:
+        found = headwater.program().get("/api/crawl/statistics").json()
+    assert (found["succeeded"], found["failed"]) == (9, 1)
+    first, second = found["boards"]
+    assert (first["board"], first["done"], first["failed"], first["posts"]) == ("/board", 9, 1, 9)
+    assert (second["board"], second["done"], second["posts"], second["status"]) == ("/other", 0, 2, "completed")
+
+
+async def test_the_page_of_a_source_shows_progress_and_the_crawling_page_what_lists_brought(
+    parts: Parts, board: Board, source_id: int, store_url: str
+) -> None:
+    await crawled(parts, board, source_id)
+    with running(store_url) as headwater:
+        session = headwater.session()
+        browser = headwater.browser(session)
+        page = browser.get(f"/sources/{source_id}", Accept="text/html").text
+        assert "stopped by an error, 2 pages of the list read" in page
+        assert "HTTP 500" in page
+        assert "9 new posts, 9 read, 1 failed" in page
+        assert "/board?page=3" in page
+        crawling = browser.get("/crawling", Accept="text/html").text
+        assert f'href="/sources/{source_id}"' in crawling
+        body = urlencode({"form_key": tokens.form_key(session)}).encode()
+        where = f"/sources/{source_id}/checkpoint/clear"
+        form = {"Content_Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
+        assert browser.post(where, body, **form).status == 303
+        assert "of the list read" not in browser.get(f"/sources/{source_id}", Accept="text/html").text
+
+
+async def test_commands_show_and_clear_checkpoints_and_count(
+    parts: Parts, board: Board, source_id: int, environ: dict[str, str]
+) -> None:
+    await crawled(parts, board, source_id)
+
+    def run(*words: str) -> str:
+        command = [sys.executable, "-m", "headwater", *words]
+        return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=True).stdout
+
+    assert json.loads(run("checkpoints", "list", "--json"))["status"] == "error"
+    assert "?page=3" in run("checkpoints", "show", str(source_id))
+    assert json.loads(run("stats", "--json"))["succeeded"] == 9
+    assert "9" in run("stats")
+    run("checkpoints", "clear", board.address)
+    assert run("checkpoints", "list", "--json") == ""
