@@ -34,6 +34,8 @@ def demo(
 
     with internet(seed) as there, tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
         loaded = load({}, host=host, port=port, **settings(there, Path(folder)))
+        # More often than anybody may be asked in earnest.
+        loaded = loaded._replace(settings=loaded.settings.model_copy(update={"check_interval_seconds": CHECK_SECONDS}))
         configure(loaded.settings.log_level, loaded.settings.log_format)
         parts = wire.open_parts(loaded)
         parts.is_demo = True
@@ -51,7 +53,6 @@ def settings(there: Internet, folder: Path) -> dict[str, Any]:
         **there.settings,
         "data_dir": folder,
         "allow_private_networks": "127.0.0.0/8",
-        "check_interval_seconds": CHECK_SECONDS,
         "host_gap_seconds": 0,
         "images": "on",
         "log_level": "warning",

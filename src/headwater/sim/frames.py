@@ -41,8 +41,23 @@ _PLACES = (
     "Morwick",
 )
 _PEOPLE = ("Ingrid Falk", "Tomas Berrow", "Adaeze Nwosu", "Mei Lindqvist", "Rafael Ostrander", "Yusuf Harlan")
-_FIRMS = ("Brightwater Foods", "Calder Motors", "Helixon", "Northgate Rail", "Ostrava Cable", "Pellico Air")
-_AMOUNTS = ("12", "17", "23", "38", "41", "56", "64", "79")
+_FIRMS = (
+    "Brightwater Foods",
+    "Calder Motors",
+    "Helixon",
+    "Northgate Rail",
+    "Ostrava Cable",
+    "Pellico Air",
+    "Quillon",
+    "Redfern & Sons",
+    "Sable Energy",
+    "Tarrant Steel",
+    "Umbra Glass",
+    "Vantor",
+    "Westmark",
+    "Yarrow Mills",
+)
+_AMOUNTS = ("12", "17", "23", "38", "41", "56", "64", "79", "19", "27", "33", "47", "52", "68")
 _ZH_PLACES = (
     "临江",
     "青屿",

@@ -130,7 +130,10 @@ def _news_sites(told: Told, clock: Clock) -> Iterator[Internet]:
         sites = []
         for place, theirs in told.items():
             if place.kind == "news":
-                world = SimNews(place.name, [_as_article(one) for one in theirs], clock, place.lang)
+                older = news_world.simulated(
+                    before=12, after=0, begins=clock.now() - BEFORE, language=place.lang
+                ).articles
+                world = SimNews(place.name, [*older, *map(_as_article, theirs)], clock, place.lang)
                 sites.append(Site("news", f"{stack.enter_context(news.serving(world)).url}/news"))
         yield Internet(sites)
 
@@ -169,10 +172,13 @@ def _as_thread(board: str, one: Telling, lang: str) -> SimThread:
 
 
 def _as_article(one: Telling) -> SimArticle:
-    said = [news_world.Version(one.at, one.title, (one.text,))]
+    rest = [news_world.filler(one.place.lang, one.id), news_world.filler(one.place.lang, -one.id)]
+    said = [news_world.Version(one.at, one.title, (one.text, *rest))]
     if one.edited:
-        said.append(news_world.Version(one.edited[0], one.title, (one.edited[1],)))
-    return SimArticle(one.id, one.at, one.author, f"/pictures/{one.id}.png", one.place.lang, tuple(said))
+        said.append(news_world.Version(one.edited[0], one.title, (one.edited[1], *rest)))
+    return SimArticle(
+        news_world.FIRST_ID * 2 + one.id, one.at, one.author, f"/pictures/{one.id}.png", one.place.lang, tuple(said)
+    )
 
 
 def _as_post(one: Telling) -> x_accounts.SimPost:

@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from headwater.sim.news_world import Asked, SimArticle, SimNews
+from headwater.sim.news_world import SimArticle, SimNews
+from headwater.sim.reddit_world import Asked
 
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
 _XML = {"Content-Type": "application/xml; charset=utf-8"}

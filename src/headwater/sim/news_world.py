@@ -113,6 +113,13 @@ def simulated(
     return SimNews(title, articles, clock or Clock(begins), language)
 
 
+def filler(language: str, seed: int) -> str:
+    """A paragraph that could stand in any article."""
+    chance, english = random.Random(seed), language == "en"
+    place, thing = (_PLACES, _THINGS) if english else (_PLACES_ZH, _THINGS_ZH)
+    return _paragraph(chance.choice(place), chance.choice(thing), english, chance)
+
+
 def _article(id: int, at: datetime, language: str, chance: random.Random) -> SimArticle:
     english = language == "en"
     place = chance.choice(_PLACES if english else _PLACES_ZH)

@@ -15,6 +15,7 @@ from headwater.store.stories import PastDecision
 from headwater.text import plain
 
 EXCERPT_CHARACTERS = 280
+HEADLINE_CHARACTERS = 90
 _EXCERPT_MARKUP = 4000
 
 
@@ -123,17 +124,31 @@ def zone_named(name: str | None) -> tzinfo:
         return UTC
 
 
+def headline(title: str, content: str, url: str | None = None) -> str:
+    """What a post is shown under: its title, or the first words of one that has none."""
+    return title or _shortened(_beginning(content), HEADLINE_CHARACTERS) or url or "Without a title"
+
+
 def excerpt(content: str, title: str) -> str:
     """The first words of a post's text, without its title if it begins with that."""
+    words, title = _beginning(content), title.removesuffix("…")
+    if title and words.startswith(title):
+        words = words[len(title) :].lstrip(" .:–—-|")
+    return _shortened(words, EXCERPT_CHARACTERS)
+
+
+def _beginning(content: str) -> str:
     head = content[:_EXCERPT_MARKUP]
     if len(content) > len(head) and head.rfind("<") > head.rfind(">"):
         head = head[: head.rfind("<")]  # half of a tag is not text
-    words = plain(head)
-    if title and words.startswith(title):
-        words = words[len(title) :].lstrip(" .:–—-|")
-    if len(words) <= EXCERPT_CHARACTERS:
+    return plain(head)
+
+
+def _shortened(words: str, length: int) -> str:
+    """Chinese has no spaces to end at."""
+    if len(words) <= length:
         return words
-    return words[:EXCERPT_CHARACTERS].rsplit(" ", 1)[0].rstrip(" ,.;:") + "…"
+    return words[:length].rsplit(" ", 1)[0].rstrip(" ,.;:，。；：") + "…"
 
 
 def size(count: int) -> str:
