@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -140,6 +141,10 @@ async def test_a_page_reaches_nothing_that_the_guard_refuses_by_any_way(site: We
         response = await browser.fetch(Request(site.url("/")))
         assert b"<title>9</title>" in response.body
         assert place.visitors == []
+        # Whoever does reach it is seen.
+        socket.create_connection(("127.0.0.2", place.port)).close()
+        while not place.visitors:
+            await asyncio.sleep(0.05)
     assert {asked.headers["user-agent"] for asked in site.asked} == {"ours/1"}
 
 
