@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from shutil import which
@@ -60,12 +60,12 @@ def forbidden(address: str = "127.0.0.2") -> Iterator[Forbidden]:
 
         def watch() -> None:
             while not ended.is_set():
-                for name, wait in (("tcp", tcp.accept), ("udp", lambda: udp.recvfrom(100))):
-                    try:
-                        wait()
-                    except TimeoutError:
-                        continue
-                    place.visitors.append(name)
+                with suppress(TimeoutError):
+                    tcp.accept()[0].close()
+                    place.visitors.append("tcp")
+                with suppress(TimeoutError):
+                    udp.recvfrom(100)
+                    place.visitors.append("udp")
 
         thread = threading.Thread(target=watch)
         thread.start()
