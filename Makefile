@@ -1,8 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-poll bench-search bench-dedup bench-events chaos fuzz constraints services-down clean
+.PHONY: help run test test-search lint format bench bench-poll bench-search bench-dedup bench-events bench-reddit chaos week fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
+# Much of a test is waiting: twice as many test processes as a small machine has cores. scripts/services has as many databases.
+TEST_PROCESSES ?= 4
 ARGS ?=
 
 help:  ## show this list
@@ -13,8 +15,12 @@ run:  ## set up, then serve on http://127.0.0.1:8080 until Ctrl-C
 	@exec .venv/bin/headwater up $(ARGS)
 
 test: lint  ## set up, then check and test everything (ARGS="-k words" picks tests)
-	@scripts/services up || echo "Tests that need what is missing will be skipped."
-	@eval "$$(scripts/services env)" && exec .venv/bin/python -m pytest $(ARGS)
+	@.venv/bin/python -c "from headwater.dedup import warm; warm.make()" & \
+	    scripts/services up || echo "Tests that need what is missing will be skipped."; wait
+	@eval "$$(scripts/services env)" && unset PYTHONDONTWRITEBYTECODE && exec .venv/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
+
+test-search:  ## the same with new and far more random examples, for a night
+	@$(MAKE) test ARGS="--hypothesis-profile=search $(ARGS)"
 
 lint:  ## check style and types
 	@scripts/venv dev
@@ -28,7 +34,7 @@ format:  ## put the code into the common form
 	@.venv/bin/ruff check --fix . scripts/services
 	@.venv/bin/ruff format . scripts/services
 
-bench: bench-poll bench-search bench-dedup bench-events  ## run all benchmarks
+bench: bench-poll bench-search bench-dedup bench-events bench-reddit  ## run all benchmarks
 
 fuzz:  ## read a million damaged feeds and look at what comes out (a quarter of an hour)
 	@scripts/venv dev
@@ -37,6 +43,14 @@ fuzz:  ## read a million damaged feeds and look at what comes out (a quarter of 
 chaos:  ## 60,000 events on each log under kill -9 and worse (half an hour)
 	@scripts/venv dev
 	@exec .venv/bin/python bench/chaos.py $(ARGS)
+
+week:  ## twenty simulated weeks of 200 Reddit communities that have to come out exact (half an hour)
+	@scripts/venv dev
+	@exec .venv/bin/python -m headwater.sim.week --seeds 20 $(ARGS)
+
+bench-reddit:  ## what a visit of a community costs, and choosing who is due among 100,000 sources
+	@scripts/venv dev
+	@exec .venv/bin/python bench/reddit.py $(ARGS)
 
 bench-events:  ## what an event costs, and how soon it has its effect
 	@scripts/venv dev

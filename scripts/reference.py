@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md from the declarations in the code: settings, commands, events, errors.
+"""Writes docs/reference/*.md from the declarations in the code: settings, commands, events, errors, schedule.
 
     .venv/bin/python scripts/reference.py
 
@@ -14,10 +14,12 @@ from typing import Any
 import typer
 
 from headwater.cli.commands import app
+from headwater.cli.periodic import span
 from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
 from headwater.events.kafka_setup import deploy_files
-from headwater.settings import Settings, names_of
+from headwater.settings import OTHER_NAMES, Settings, names_of
+from headwater.work.periodic import JOBS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 NOTE = "<!-- Made by scripts/reference.py from the code. Change it there. -->\n"
@@ -29,6 +31,7 @@ def documents() -> dict[str, str]:
         "commands.md": "\n".join(_commands()),
         "events.md": "\n".join(_events()),
         "errors.md": "\n".join(_errors()),
+        "schedule.md": "\n".join(_schedule()),
     }
 
 
@@ -42,6 +45,24 @@ def _settings() -> Iterator[str]:
         also = "".join(f", also `{other}`" for other in others)
         default = "" if field.default is None else f"`{field.default}`"
         yield f"| `{ours}`{also} | {default} | {field.description} |"
+    yield "\nThese names are known from systems that do the same with a task queue. They set nothing here:\n"
+    yield "| name | what there is instead |\n|---|---|"
+    for name, instead in OTHER_NAMES.items():
+        yield f"| `{name}` | {instead} |"
+    yield ""
+
+
+def _schedule() -> Iterator[str]:
+    yield f"# Periodic work\n\n{NOTE}"
+    yield "Times are those of the clock, UTC: what runs every 2 h runs at 00:00, 02:00 and so on; 1 day means midnight."
+    yield "`headwater up` does all of it once when it starts. A run that could not start in time, because others of its"
+    yield "queue took long or the machine slept, is left out if it has expired; otherwise it is made up for. Several"
+    yield "processes may do the same work: that does no harm. `headwater run NAME` does it now; the name of its task is"
+    yield "taken as well. `tasks.crawler.crawl_community` has no time of its own: `headwater crawl SOURCE` is that.\n"
+    yield "| name | every | expires after | queue | task | what it does |\n|---|---|---|---|---|---|"
+    for job in JOBS:
+        expires = span(job.expires) if job.expires else ""
+        yield f"| `{job.name}` | {span(job.every)} | {expires} | `{job.queue}` | `{job.task}` | {job.does} |"
     yield ""
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import structlog
 
@@ -15,10 +18,15 @@ from headwater.model import Reader
 from headwater.store import accounts, migrate
 from headwater.store.db import Database
 from support.posts import NOON
-from support.services import empty_redis_database, fresh_postgres_database, service_url
+from support.services import empty_redis_database, fresh_postgres_database, service_url, worker
 
 NO_DATA = "no measuring data"
 DATA = Path(os.environ.get("HEADWATER_TEST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+
+# A run of the tests finds the same as the one before it, however busy the machine is. `make test-search` looks further.
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("search", deadline=None, max_examples=2000, print_blob=True)
+hypothesis.settings.load_profile("same")
 
 
 @pytest.fixture
@@ -31,8 +39,7 @@ def postgres_url() -> Iterator[str]:
 @pytest.fixture
 def redis_url() -> str:
     """An empty Redis database. Test processes that run side by side have one each."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    return empty_redis_database(service_url("redis"), int(worker.removeprefix("gw")))
+    return empty_redis_database(service_url("redis"), worker())
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +127,12 @@ def owner(db: Database) -> Reader:
 
 
 @pytest.fixture(scope="session")
+def compiled() -> None:
+    """Folding in machine code. Compiling takes longer than any test waits; `make test` has done it before."""
+    subprocess.run([sys.executable, "-c", "from headwater.dedup import warm; warm.make()"], check=True)
+
+
+@pytest.fixture(scope="session")
 def measuring_data() -> Path:
     """Real feeds and pages that are no part of the project."""
     if not DATA.is_dir():
@@ -143,8 +156,9 @@ class SkipsFail:
 
     def note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        if NO_DATA not in reason or DATA.is_dir():
-            self.skipped.append(f"{report.nodeid}: {reason}")
+        line = f"{report.nodeid}: {reason}"
+        if (NO_DATA not in reason or DATA.is_dir()) and line not in self.skipped:
+            self.skipped.append(line)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -158,5 +172,5 @@ class SkipsFail:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if os.environ.get("CI") == "true":
+    if os.environ.get("CI") == "true" and not hasattr(config, "workerinput"):  # what workers skip is reported here
         config.pluginmanager.register(SkipsFail())

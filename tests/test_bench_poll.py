@@ -25,7 +25,7 @@ def test_polling_is_measured_for_new_and_for_unchanged_feeds(tmp_path: Path) -> 
         env={**os.environ, **nowhere},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
     )
     assert answer.returncode == 0, answer.stderr
     assert "5 feeds" in answer.stdout.splitlines()[0]

@@ -67,7 +67,7 @@ def connect_answers(url: str) -> bool:
         return answer.read() == b"[]"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_kafka_whose_data_were_spoilt_starts_with_new_ones_and_connect_after_it(checkout: Checkout) -> None:
     if "HEADWATER_TEST_CONNECT" not in os.environ:
         pytest.skip("no connect: HEADWATER_TEST_CONNECT is not set (scripts/services up connect)")
@@ -110,7 +110,26 @@ def test_down_leaves_a_process_alone_that_only_has_the_same_number(checkout: Che
 def test_an_unknown_service_is_an_error_that_names_the_known_ones(checkout: Checkout) -> None:
     answer = subprocess.run([checkout.script, "up", "oracle"], capture_output=True, text=True)
     assert answer.returncode == 2
-    assert "no such name: oracle; there are postgres, redis, kafka, connect for up" in answer.stderr
+    assert (
+        "no such name: oracle; there are postgres, postgres-2, postgres-3, postgres-4, redis, kafka, connect for up"
+        in answer.stderr
+    )
+
+
+def test_test_processes_have_a_postgres_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWATER_TEST_POSTGRES_URL", "the first")
+    monkeypatch.setenv("HEADWATER_TEST_POSTGRES_3_URL", "the third")
+    monkeypatch.delenv("HEADWATER_TEST_POSTGRES_9_URL", raising=False)
+    urls = {}
+    for name in ("gw0", "gw2", "gw8"):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", name)
+        urls[name] = service_url("postgres")
+    assert urls == {"gw0": "the first", "gw2": "the third", "gw8": "the first"}
+
+
+def test_there_are_as_many_postgres_as_make_runs_test_processes(checkout: Checkout) -> None:
+    servers = [line for line in checkout.services("status").splitlines() if line.startswith("postgres")]
+    assert f"TEST_PROCESSES ?= {len(servers)}\n" in (ROOT / "Makefile").read_text()
 
 
 SKIPPING = """
@@ -124,15 +143,18 @@ def test_that_does_not(): pass
 
 
 @pytest.mark.parametrize(
-    ("ci", "reason", "data", "passes"),
+    ("ci", "reason", "data", "processes", "passes"),
     [
-        ("", "no server", "present", True),
-        ("true", "no server", "present", False),
-        ("true", "no measuring data: nothing there", "absent", True),
-        ("true", "no measuring data: nothing there", "present", False),
+        ("", "no server", "present", "0", True),
+        ("true", "no server", "present", "0", False),
+        ("true", "no server", "present", "2", False),
+        ("true", "no measuring data: nothing there", "absent", "0", True),
+        ("true", "no measuring data: nothing there", "present", "0", False),
     ],
 )
-def test_a_skip_fails_the_run_only_under_ci(tmp_path: Path, ci: str, reason: str, data: str, passes: bool) -> None:
+def test_a_skip_fails_the_run_only_under_ci(
+    tmp_path: Path, ci: str, reason: str, data: str, processes: str, passes: bool
+) -> None:
     shutil.copytree(ROOT / "tests" / "support", tmp_path / "support")
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "api").mkdir()
@@ -141,11 +163,11 @@ def test_a_skip_fails_the_run_only_under_ci(tmp_path: Path, ci: str, reason: str
     (tmp_path / "test_it.py").write_text(SKIPPING.format(reason=reason))
     environment = {**os.environ, "CI": ci, "HEADWATER_TEST_DATA": str(tmp_path / data)}
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", tmp_path],
+        [sys.executable, "-m", "pytest", "-n", processes, "-p", "no:cacheprovider", tmp_path],
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert (answer.returncode == 0) == passes, answer.stdout
     assert ("which CI does not allow" in answer.stdout) != passes

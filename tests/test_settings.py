@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from headwater.errors import BadSetting
-from headwater.settings import load
+from headwater.settings import OTHER_NAMES, load
 
 
 def test_without_any_variable_everything_has_its_default() -> None:
@@ -63,3 +64,38 @@ def test_what_is_wrong_is_named(environ: dict[str, str], words: str) -> None:
 def test_variables_of_tests_and_benchmarks_are_not_ours() -> None:
     loaded = load({"HEADWATER_TEST_POSTGRES_URL": "x", "HEADWATER_BENCH_FEEDS": "1"})
     assert set(loaded.origins.values()) == {"default"}
+
+
+DOCUMENTED = {
+    "CRAWLER_BATCH_SIZE": ("warm_up_batch", "12", 12),
+    "CRAWLER_MAX_CONCURRENCY": ("max_concurrency", "2", 2),
+    "CRAWLER_POST_LIMIT": ("warm_up_limit", "100", 100),
+    "CRAWLER_TIME_FILTER": ("warm_up_time_filter", "month", "month"),
+    "CRAWLER_SORT": ("warm_up_sort", "top", "top"),
+    "HOT_CACHE_TTL_HOURS": ("hot_cache_ttl_hours", "24", 24),
+    "REDDIT_CLIENT_ID": ("reddit_client_id", "an id", "an id"),
+    "REDDIT_CLIENT_SECRET": ("reddit_client_secret", "a secret", SecretStr("a secret")),
+    "REDDIT_USER_AGENT": ("reddit_user_agent", "a name", "a name"),
+    "REDDIT_RATE_LIMIT": ("reddit_rate_limit", "60", 60),
+    "REDDIT_RATE_LIMIT_WINDOW_SECONDS": ("reddit_rate_limit_window_seconds", "60", 60.0),
+    "REDDIT_REQUEST_TIMEOUT_SECONDS": ("reddit_request_timeout_seconds", "30", 30.0),
+    "REDDIT_MAX_CONCURRENCY": ("reddit_max_concurrency", "10", 10),
+    "MONITOR_API_THRESHOLD": ("monitor_api_threshold", "55", 55),
+    "MONITOR_CACHE_HIT_THRESHOLD": ("monitor_cache_hit_threshold", "0.70", 0.7),
+    "MONITOR_CRAWL_STALE_MINUTES": ("monitor_crawl_stale_minutes", "90", 90),
+}
+NEEDLESS = ("CELERY_BROKER_URL", "CELERY_RESULT_BACKEND", "CELERY_WORKER_COUNT", "CELERY_QUEUE_NAMES")
+
+
+@pytest.mark.parametrize("variable", DOCUMENTED)
+def test_every_variable_that_is_promised_sets_the_same_thing_here(variable: str) -> None:  # A12
+    name, given, value = DOCUMENTED[variable]
+    loaded = load({variable: given})
+    assert (getattr(loaded.settings, name), loaded.origins[name]) == (value, variable)
+
+
+def test_every_variable_that_is_promised_is_in_the_reference() -> None:  # A12
+    reference = Path(__file__).resolve().parents[1] / "docs" / "reference" / "settings.md"
+    written = reference.read_text(encoding="utf-8")
+    assert [name for name in (*DOCUMENTED, *NEEDLESS) if f"`{name}`" not in written] == []
+    assert tuple(OTHER_NAMES) == NEEDLESS

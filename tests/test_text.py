@@ -135,7 +135,7 @@ def test_plain_text_has_no_line_breaks_and_can_be_stored(html: str) -> None:
     ],
     ids=lambda html: html[:12],
 )
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(60)
 def test_html_made_to_keep_a_parser_busy_is_done_with_soon(html: str) -> None:  # H42
     assert unsafe_in(clean_html(html, BASE)) == []
     assert printable(plain(html)) == plain(html)

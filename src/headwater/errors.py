@@ -27,9 +27,13 @@
         │   ├── CertificateBad   TLS could not be verified
         │   ├── TooManyRedirects a loop or a chain that is too long
         │   ├── RobotsRefused    the site's robots.txt asks programs to stay away
-        │   └── StatusRefused    the server said no (4xx, 5xx)
+        │   ├── StatusRefused    the server said no (4xx, 5xx)
+        │   └── NotAsked         nobody was asked, for a reason of ours
+        │       ├── KeyMissing   a token that is needed was not given
+        │       └── NotYet       it has to wait, such as for the next month
         └── ReadFailed           an answer came, but it is not what was expected
             ├── NotAFeed         something else than a feed
+            ├── NotAPicture      something else than a picture that is taken
             ├── EmptyAnswer      a good status with nothing in it
             ├── Blocked          a login or bot page instead of the content
             ├── TooDeep          nested or expanded beyond reason
@@ -42,6 +46,7 @@ Each class has a `code` (stable, for programs), a `title` (short, for people) an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 
 class HeadwaterError(Exception):
@@ -214,6 +219,29 @@ class StatusRefused(FetchFailed):
     title = "The server refused"
 
 
+class NotAsked(FetchFailed):
+    code = "not_asked"
+    title = "Nothing was asked of the server"
+
+
+class KeyMissing(NotAsked):
+    code = "key_missing"
+    title = "A token that is needed was not given"
+
+
+class NotYet(NotAsked):
+    """`detail` is what is waited for, `until` is the time at which to try again."""
+
+    code = "not_yet"
+    title = "It has to wait"
+
+    @property
+    def until(self) -> datetime:
+        until = self.facts["until"]
+        assert isinstance(until, datetime)
+        return until
+
+
 class ReadFailed(SourceFailure):
     code = "read_failed"
     title = "The answer is not what was expected"
@@ -223,6 +251,13 @@ class NotAFeed(ReadFailed):
     code = "not_a_feed"
     title = "This is not a feed"
     status = 422
+
+
+class NotAPicture(ReadFailed):
+    """`facts` has `lasting` where asking again would bring the same."""
+
+    code = "not_a_picture"
+    title = "This is not a picture that is taken"
 
 
 class EmptyAnswer(ReadFailed):

@@ -103,8 +103,11 @@ class Facts(NamedTuple):
     """What a page says about its source.
 
     `whole` is False where posts newer than the watermark may be missing from it: then the watermark stays. `gap` says
-    that it ends before the watermark: unless a further page goes on, posts have gone by unseen. `note` is what a person
-    should know about how the source is read.
+    that it does not reach back to the watermark: unless a further page does, posts have gone by unseen. `note` is what
+    a person should know about how the source is read.
+
+    `watermark` is, where ids are numbers that grow, the one up to which nothing more is to come; the highest of a
+    crawl's pages is where the next begins. `settings` is what was found out and need not be found out again.
     """
 
     format: str = ""
@@ -118,6 +121,8 @@ class Facts(NamedTuple):
     whole: bool = True
     gap: bool = False
     note: str = ""
+    watermark: str | None = None
+    settings: Mapping[str, Any] = {}
 
 
 class Item(NamedTuple):
@@ -141,12 +146,14 @@ class Page(NamedTuple):
     """What one answer says: posts, what to request next (None: this was all), facts about the source.
 
     `items` are what a list names but does not tell.
+    `beside` are posts that are stored as well but say nothing about how far the listing was read, such as comments.
     """
 
     posts: list[Post]
     next: Request | None
     facts: Facts
     items: tuple[Item, ...] = ()
+    beside: list[Post] = []
 
 
 class DueSource(NamedTuple):
@@ -180,7 +187,7 @@ class Visit(NamedTuple):
     """One crawl of one source, as it is written down: what came, what the source is like now, when to come again.
 
     `outcome` is ok, unchanged, empty, failed or deferred (the host asked for quiet before we began; it counts nothing).
-    `status` is the source's from now on: ok, empty, failing, blocked or retired.
+    `status` is the source's from now on: ok, empty, failing, blocked or retired. What is `beside` moves no watermark.
     `counted` are posts that were stored during the visit, page by page, by their change. `unfinished` says that the
     crawl of a list goes on with the next visit. `becomes` is the kind of source that it turned out to be.
     """
@@ -207,6 +214,7 @@ class Visit(NamedTuple):
     counted: Mapping[str, int] = {}
     unfinished: bool = False
     becomes: Becoming | None = None
+    beside: list[Post] = []
 
 
 class StoredPost(NamedTuple):

@@ -21,6 +21,12 @@ from headwater.errors import BadSetting
 
 PREFIX = "HEADWATER_"
 NOT_SETTINGS = ("HEADWATER_TEST_", "HEADWATER_BENCH_")
+OTHER_NAMES = {
+    "CELERY_BROKER_URL": "Nothing carries work: what is due is a column of the store (HEADWATER_DATABASE_URL).",
+    "CELERY_RESULT_BACKEND": "Results are in the store; `headwater run NAME --json` prints them.",
+    "CELERY_WORKER_COUNT": "HEADWATER_MAX_CONCURRENCY and HEADWATER_READER_PROCESSES, or several processes.",
+    "CELERY_QUEUE_NAMES": "Every process works off all queues; docs/reference/schedule.md lists them.",
+}
 
 
 def _setting(default: Any, meaning: str, *, also: str | None = None, **limits: Any) -> Any:
@@ -88,6 +94,54 @@ class Settings(BaseSettings):
     kafka_database_url: SecretStr | None = _setting(
         None, "How Kafka Connect reaches PostgreSQL, where that differs from HEADWATER_DATABASE_URL."
     )
+    hot_cache_ttl_hours: int = _setting(
+        24,
+        "How long a post stays in the hot store, which the first pages of the stream are read from.",
+        also="HOT_CACHE_TTL_HOURS",
+        ge=1,
+        le=720,
+    )
+    warm_up_batch: int = _setting(
+        12, "How many communities a warm-up asks for at once.", also="CRAWLER_BATCH_SIZE", ge=1, le=100
+    )
+    warm_up_limit: int = _setting(
+        100, "How many posts of each community it caches.", also="CRAWLER_POST_LIMIT", ge=1, le=100
+    )
+    warm_up_time_filter: Literal["hour", "day", "week", "month", "year", "all"] = _setting(
+        "month", "From how far back, where they are sorted by `top`.", also="CRAWLER_TIME_FILTER"
+    )
+    warm_up_sort: Literal["top", "new", "hot", "rising"] = _setting("top", "How they are sorted.", also="CRAWLER_SORT")
+    monitor_api_threshold: int = _setting(
+        55,
+        "From how many requests to Reddit within one window on an alert is raised.",
+        also="MONITOR_API_THRESHOLD",
+        ge=1,
+        le=10000,
+    )
+    monitor_cache_hit_threshold: float = _setting(
+        0.7,
+        "An alert is raised if a smaller share of what feeds answer is what we had already.",
+        also="MONITOR_CACHE_HIT_THRESHOLD",
+        ge=0,
+        le=1,
+    )
+    monitor_crawl_stale_minutes: int = _setting(
+        90,
+        "After how many minutes of waiting for a visit an alert is raised.",
+        also="MONITOR_CRAWL_STALE_MINUTES",
+        ge=1,
+        le=10080,
+    )
+    images: Literal["off", "on"] = _setting(
+        "off", "Whether pictures that posts show are downloaded and shown from here. Records of them are kept anyway."
+    )
+    image_max_bytes: int = _setting(5 * 1024 * 1024, "The largest picture that is downloaded.", ge=1024)
+    images_total_mb: int = _setting(2048, "How much all downloaded pictures may take.", ge=1)
+    remote_images: Literal["ask", "show"] = _setting(
+        "ask",
+        "Pictures that are not downloaded: ask (the reader, for each post; until then its server does not learn who "
+        "reads) or show.",
+    )
     visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
     event_history_days: int = _setting(7, "How long events are kept after every consumer has seen them.", ge=1)
     shutdown_seconds: float = _setting(
@@ -127,6 +181,22 @@ class Settings(BaseSettings):
     )
     reddit_api_url: str = _setting("https://oauth.reddit.com", "Where Reddit's API is.")
     reddit_url: str = _setting("https://www.reddit.com", "Where Reddit gives out tokens and has its feeds.")
+    x_bearer_token: SecretStr | None = _setting(
+        None,
+        "The token for X's API. Default: what `headwater x token` has kept; without one, X sources wait.",
+        also="X_BEARER_TOKEN",
+    )
+    x_api_url: str = _setting("https://api.x.com", "Where X's API is.")
+    x_rate_limit: int = _setting(
+        300, "Requests to X's API in one window, over all processes. 0: no limit of ours.", ge=0, le=100000
+    )
+    x_rate_limit_window_seconds: float = _setting(900.0, "How long that window is.", gt=0, le=86400)
+    x_monthly_requests: int = _setting(
+        10000, "Requests to X's API in a month, over all processes; then X sources wait. 0: any number.", ge=0
+    )
+    x_monthly_posts: int = _setting(
+        10000, "Posts read from X in a month, over all processes; then X sources wait. 0: any number.", ge=0
+    )
 
     @field_validator(
         "database_url",
@@ -138,6 +208,7 @@ class Settings(BaseSettings):
         "reddit_client_id",
         "reddit_client_secret",
         "reddit_user_agent",
+        "x_bearer_token",
         mode="before",
     )
     @classmethod

@@ -160,10 +160,13 @@ def _folded(text: str) -> bytes:
 
 def _is_tame(html: str) -> bool:
     """Whether the HTML parser will be done in reasonable time: for each start tag it may look at all that are open."""
+    return not nests_deeply(html) and (len(html) < _SHORT or not _ENDLESS_TAG.search(html))
+
+
+def nests_deeply(html: str) -> bool:
+    """Whether so many elements are open at once that an HTML parser could not come to an end."""
     tags = html.count("<")
-    if tags > _FEW_TAGS and tags * _depth(html) > _MAX_LOOKS:
-        return False
-    return len(html) < _SHORT or not _ENDLESS_TAG.search(html)
+    return tags > _FEW_TAGS and tags * _depth(html) > _MAX_LOOKS
 
 
 def _depth(html: str) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from pathlib import Path
 
 import structlog
 
@@ -16,37 +17,45 @@ from headwater.accounts import tokens
 from headwater.accounts.vault import Vault, key_in
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folder
-from headwater.crawl import monitors, websub
+from headwater.crawl import pictures, websub
+from headwater.crawl import warm_up as warming
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.credentials import App, RedditApi, RedditFeeds, Turns
+from headwater.crawl.monitors import Limits
 from headwater.crawl.readers import Readers
 from headwater.crawl.robots import Robots
 from headwater.crawl.visiting import Tools, Way
+from headwater.crawl.warm_up import Warmed
+from headwater.crawl.x_api import METER, NO_TOKEN, SECRET, Meter, XApi
+from headwater.crawl.x_api import State as XState
 from headwater.dedup import warm
-from headwater.errors import BadSetting, StoreUnavailable
+from headwater.errors import BadSetting, KeyMissing, SourceFailure, StoreUnavailable
 from headwater.events.bell import Bell
 from headwater.events.delivery import Consumer
+from headwater.fetch.browser import Browser
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
-from headwater.model import Reader, SavedVisit
+from headwater.model import Reader, SavedVisit, Source
 from headwater.settings import Loaded, Settings
 from headwater.store import (
     accounts,
-    crawl_metrics,
     deliveries,
+    hot,
     inbox,
-    leases,
     letters,
+    meters,
     migrate,
     outbox,
-    pool,
-    visits,
+    secrets,
+    sources,
     wakeups,
 )
 from headwater.store.budgets import Budget
 from headwater.store.db import Database
-from headwater.work import consuming, delivering
-from headwater.work.embedded import Pace, Periodic
+from headwater.store.meters import Allowance
+from headwater.work import consuming, delivering, healing, imaging
+from headwater.work.embedded import Pace
+from headwater.work.periodic import House
 from headwater.work.resting import unless
 
 log = structlog.get_logger()
@@ -127,6 +136,9 @@ def open_parts(loaded: Loaded) -> Parts:
 def prepare_store(parts: Parts) -> Reader:
     """Bring the schema up to date and make sure there is an owner."""
     migrate.upgrade(parts.db)
+    parts.db.write_now(
+        hot.clean, timedelta(hours=parts.settings.hot_cache_ttl_hours), parts.now()
+    )  # a new one is filled
     return parts.db.write_now(accounts.make_owner, parts.now())
 
 
@@ -186,10 +198,50 @@ def way_to_reddit(parts: Parts, client: Client, rest: Callable[[float], Awaitabl
     turns = Turns(parts.db, reddit_budget(settings), parts.now, rest)
     site = settings.reddit_url.rstrip("/")
     if not settings.reddit_client_id or not settings.reddit_client_secret:
-        return RedditFeeds(client.fetch, turns, site)
+        return RedditFeeds(client.fetch, turns, site, settings.reddit_max_concurrency)
     secret = settings.reddit_client_secret.get_secret_value()
     app = App(settings.reddit_client_id, secret, site, settings.reddit_api_url.rstrip("/"))
-    return RedditApi(app, client.fetch, turns, parts.now)
+    return RedditApi(app, client.fetch, turns, parts.now, settings.reddit_max_concurrency)
+
+
+def x_allowance(settings: Settings) -> Allowance:
+    """How much may be asked of X in a month."""
+    return Allowance(settings.x_monthly_requests, settings.x_monthly_posts)
+
+
+async def x_token(parts: Parts) -> str:
+    """The token for X: that of the settings, or the one that a person has given; raises KeyMissing for neither."""
+    if parts.settings.x_bearer_token:
+        return parts.settings.x_bearer_token.get_secret_value()
+    sealed = await parts.db.read(secrets.find, SECRET)
+    if sealed is None:
+        raise KeyMissing(NO_TOKEN)
+    try:
+        return parts.vault.open(sealed)
+    except SourceFailure as error:
+        raise KeyMissing(
+            "The token for X cannot be read with the present HEADWATER_SECRET_KEY. Give it again: `headwater x token`."
+        ) from error
+
+
+async def x_state(parts: Parts) -> XState:
+    """How X can be asked at the moment."""
+    now, problem = parts.now(), ""
+    try:
+        await x_token(parts)
+    except KeyMissing as error:
+        problem = error.detail
+    used = await parts.db.read(meters.used, METER, now)
+    followed = len(await parts.db.read(sources.visited_of_kind, "x"))
+    return XState(problem, used, x_allowance(parts.settings), meters.month_ends(now), followed)
+
+
+def way_to_x(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Way:
+    settings = parts.settings
+    window = timedelta(seconds=settings.x_rate_limit_window_seconds)
+    turns = Turns(parts.db, Budget("x api", settings.x_rate_limit, window), parts.now, rest)
+    meter = Meter(parts.db, x_allowance(settings), parts.now)
+    return XApi(settings.x_api_url.rstrip("/"), partial(x_token, parts), client.fetch, turns, meter, parts.now)
 
 
 def open_readers(parts: Parts) -> Readers:
@@ -207,6 +259,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     """A crawler with its client and reading processes; on leaving, visits under way finish or are given back."""
     settings = parts.settings
     client, reddit, readers = open_client(parts), open_reddit_client(parts), open_readers(parts)
+    browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
     tools = Tools(
         fetch=client.fetch,
         readers=readers,
@@ -217,8 +270,9 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         gap=settings.host_gap_seconds,
         held={},
         unseal=lambda sealed: parts.vault.open(sealed),
-        ways={"reddit": way_to_reddit(parts, reddit)},
+        ways={"reddit": way_to_reddit(parts, reddit), "x": way_to_x(parts, client)},
         robots=Robots(parts.db, client.fetch, readers, settings.user_agent, parts.now),
+        browser=browser.fetch,
     )
     crawler = Crawler(parts.db, tools, on_saved)
     parts.readers = readers
@@ -227,6 +281,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     finally:
         parts.readers = None
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
+        await browser.close()
         await client.close()
         await reddit.close()
         await readers.close()
@@ -310,6 +365,35 @@ async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
         await client.close()
 
 
+def image_folder(settings: Settings) -> Path:
+    return settings.data_dir / "images"
+
+
+async def save_pictures(parts: Parts, stop: asyncio.Event) -> None:
+    """Download the pictures that posts show until `stop` is set, if that is wanted."""
+    settings = parts.settings
+    if settings.images == "off":
+        await stop.wait()
+        return
+    client = open_client(parts)
+    tools = pictures.Tools(
+        partial(client.fetch, max_bytes=settings.image_max_bytes), image_folder(settings), settings.image_max_bytes
+    )
+    pace = imaging.Pace(timedelta(seconds=settings.host_gap_seconds), settings.images_total_mb * 1024 * 1024)
+    clock = imaging.Clock(parts.now, random.random)
+    try:
+        patience = timedelta(seconds=settings.shutdown_seconds)
+        await imaging.save_pictures(parts.db, tools, pace, clock, patience, stop)
+    finally:
+        await client.close()
+
+
+async def heal_pictures(parts: Parts) -> int:
+    if parts.settings.images == "off":
+        return 0
+    return await healing.heal(parts.db, image_folder(parts.settings), parts.now)
+
+
 def instance_name(settings: Settings) -> str:
     """How this instance names itself in the events that it sends."""
     return settings.public_url.rstrip("/") if settings.public_url else "headwater"
@@ -335,19 +419,54 @@ def pace(settings: Settings) -> Pace:
     )
 
 
-def chores(parts: Parts) -> list[Periodic]:
-    """The periodic work of one process. Each chore does no harm when several processes do it."""
-    settings, db, now = parts.settings, parts.db, parts.now
-    keep = timedelta(days=settings.visit_history_days)
-    lease_for = timedelta(seconds=settings.lease_seconds)
-    return [
-        Periodic("heal clock", timedelta(minutes=5), lambda: db.write(leases.heal_clock, now(), lease_for)),
-        Periodic("heal queues", timedelta(minutes=5), lambda: db.write(deliveries.heal_clock, now())),
-        Periodic("forget old visits", timedelta(hours=1), lambda: db.write(visits.forget_before, now() - keep)),
-        Periodic("watch", timedelta(minutes=1), lambda: db.write(monitors.watch, now())),
-        Periodic("count visits", timedelta(minutes=5), lambda: db.write(crawl_metrics.count_hours, now())),
-        Periodic("revisit quiet sources", timedelta(hours=4), lambda: db.write(pool.revisit_quiet, now())),
-        Periodic("forget old events", timedelta(hours=1), lambda: forget_events(parts)),
-        Periodic("drop expired tokens", timedelta(hours=1), lambda: db.write(accounts.drop_expired, now())),
-        Periodic("ask hubs", timedelta(minutes=1), lambda: ask_hubs(parts)),
-    ]
+async def warm_up(
+    parts: Parts,
+    communities: Sequence[Source] | None = None,
+    *,
+    patient: bool = False,
+    on_warmed: Callable[[Warmed], None] = lambda _: None,
+) -> int:
+    """Cache listings: of these communities, or of the pool's."""
+    settings = parts.settings
+    plan = warming.Plan(
+        settings.warm_up_sort,
+        settings.warm_up_time_filter,
+        settings.warm_up_limit,
+        settings.warm_up_batch,
+        timedelta(hours=settings.hot_cache_ttl_hours),
+    )
+    client, readers = open_reddit_client(parts), parts.readers or open_readers(parts)
+    try:
+        tools = warming.Tools(parts.db, way_to_reddit(parts, client), readers, parts.now)
+        return await warming.warm_up(tools, plan, communities, patient=patient, on_warmed=on_warmed)
+    finally:
+        await client.close()
+        if readers is not parts.readers:
+            await readers.close()
+
+
+async def _wake_loop(parts: Parts) -> None:
+    parts.wake()
+
+
+def house(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_loop) -> House:
+    """What periodic work is done with. Where a crawl loop runs, that visits what is due; others say who does."""
+    settings = parts.settings
+    return House(
+        db=parts.db,
+        now=parts.now,
+        lease_for=timedelta(seconds=settings.lease_seconds),
+        hot_for=timedelta(hours=settings.hot_cache_ttl_hours),
+        visits_kept=timedelta(days=settings.visit_history_days),
+        limits=Limits(
+            settings.monitor_api_threshold,
+            settings.monitor_cache_hit_threshold,
+            timedelta(minutes=settings.monitor_crawl_stale_minutes),
+        ),
+        budget=reddit_budget(settings),
+        visit_due=lambda: visit_due(parts),
+        warm_up=lambda: warm_up(parts),
+        ask_hubs=lambda: ask_hubs(parts),
+        forget_events=lambda: forget_events(parts),
+        heal_pictures=lambda: heal_pictures(parts),
+    )

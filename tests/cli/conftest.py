@@ -45,7 +45,7 @@ def headwater(environ: dict[str, str]) -> Callable[..., Ran]:
             env={**environ, **more},
             input=given,
             capture_output=True,
-            timeout=60,
+            timeout=200,
         )
         return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,9 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from support.ports import free_port, wait_until_open
 from support.web import Answer, Web, rss
 
 
@@ -35,8 +36,10 @@ def running(environ: dict[str, str], *words: str) -> Iterator[tuple[subprocess.P
         line = process.stdout.readline()
         assert line, f"headwater ended: {said}"
         said += line
+    link = re.findall(r"http://\S+login\S+", said)[0]
     try:
-        yield process, re.findall(r"http://\S+login\S+", said)[0]
+        wait_until_open(urlsplit(link).port or 0)
+        yield process, link
     finally:
         if process.poll() is None:
             process.kill()
@@ -45,7 +48,7 @@ def running(environ: dict[str, str], *words: str) -> Iterator[tuple[subprocess.P
 
 def ask(address: str, method: str, path: str, token: str, body: Any = None) -> tuple[int, Any]:
     host = address.removeprefix("http://").split("/")[0]
-    connection = HTTPConnection(host, timeout=20)
+    connection = HTTPConnection(host, timeout=60)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection.request(method, path, json.dumps(body) if body is not None else None, headers)
     answer = connection.getresponse()
@@ -54,7 +57,7 @@ def ask(address: str, method: str, path: str, token: str, body: Any = None) -> t
     return answer.status, json.loads(text) if text else None
 
 
-def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen"
@@ -64,9 +67,7 @@ def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
 
 @pytest.fixture
 def port(environ: dict[str, str], world: Web) -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        environ["HEADWATER_PORT"] = str(probe.getsockname()[1])
+    environ["HEADWATER_PORT"] = str(free_port())
     return environ["HEADWATER_PORT"]
 
 
@@ -83,14 +84,14 @@ def test_an_address_added_over_http_is_answered_at_once_and_read_behind_it(
         found = until(lambda: ask(link, "GET", "/api/posts?q=first", token)[1]["items"])
         assert found[0]["title"] == "first"
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_lets_visits_finish_and_gives_the_others_back(
     environ: dict[str, str], port: str, world: Web, headwater: Any, number: int
 ) -> None:  # H97
-    environ["HEADWATER_SHUTDOWN_SECONDS"] = "1"
+    environ["HEADWATER_SHUTDOWN_SECONDS"] = "5"
     world.pages["/quick"] = Answer(rss("quick"), delay=0.4)
     world.pages["/endless"] = Answer(rss("endless"), delay=20)
     with running(environ) as (process, link):
@@ -99,7 +100,7 @@ def test_a_stop_lets_visits_finish_and_gives_the_others_back(
             ask(link, "POST", "/api/sources", token, {"address": world.url(path)})
         until(lambda: len(world.asked) == 2)
         process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
         assert process.stdout is not None
         assert "Stopped." in process.stdout.read()
     rows = {row["address"].removeprefix(world.address): row for row in headwater("sources", "--json").lines}

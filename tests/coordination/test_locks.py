@@ -133,7 +133,7 @@ def test_two_processes_exclude_each_other(url: str, tmp_path: Path) -> None:
     counter.write_text("0")
     children = [process(url, str(counter), "20") for _ in range(2)]
     for child in children:
-        child.communicate(timeout=100)
+        child.communicate(timeout=200)
     assert [child.returncode for child in children] == [0, 0]
     assert counter.read_text() == "40"
 
@@ -155,7 +155,7 @@ async def test_a_holder_that_was_stopped_past_its_lease_is_told_and_cannot_write
     newer = await taken(locks)
     assert store.write_now(store_locks.admit, NAME, newer)
     child.send_signal(signal.SIGCONT)
-    said, _ = child.communicate("\n", timeout=60)
+    said, _ = child.communicate("\n", timeout=200)
     assert said.strip() == "False"
     assert child.returncode == 0
     assert not store.write_now(store_locks.admit, NAME, token)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import pairwise
 
 import pytest
 from sqlalchemy import Connection, func, select
@@ -27,7 +26,6 @@ def visits(parts: Parts) -> int:
     return parts.db.read_now(lambda conn: conn.scalar(select(func.count()).select_from(crawls))) or 0
 
 
-@pytest.mark.timeout(180)
 def test_two_processes_together_keep_the_gap_between_requests_to_one_host(environ: dict[str, str], world: Web) -> None:
     environ |= {"HEADWATER_HOST_GAP_SECONDS": "1"}  # D7, and so at most 60 in 60 s: A10
     parts = wire.open_parts(load(environ))
@@ -35,21 +33,20 @@ def test_two_processes_together_keep_the_gap_between_requests_to_one_host(enviro
     for number in range(8):
         world.pages[f"/{number}"] = Answer(rss(f"{number}"))
         parts.db.write_now(follow, owner, world.url(f"/{number}"), parts.now())
+    began = parts.now()
     both = [start(environ), start(environ)]
     wait_until(lambda: visits(parts) >= 8)
     for process in both:
         kill(process)
     assert sorted(world.paths()) == [f"/{number}" for number in range(8)]
     starts = sorted(parts.db.read_now(lambda conn: conn.execute(select(crawls.c.started_at)).scalars().all()))
-    # A busy machine may start one late, and the next on time; but never two on one slot.
-    assert all(later - earlier > timedelta(seconds=0.5) for earlier, later in pairwise(starts))
-    assert starts[-1] - starts[0] > timedelta(seconds=6.5)
+    # A busy machine may start one late, and the next on time; but none before its slot, and never two on one slot.
+    assert all(at > began + timedelta(seconds=place - 0.1) for place, at in enumerate(starts))
     failures = parts.db.read_now(lambda conn: conn.scalar(select(func.sum(sources.c.failure_hit))))
     assert failures == 0, "waiting for a turn is no failure"
     parts.close()
 
 
-@pytest.mark.timeout(180)
 def test_a_pause_that_one_process_was_asked_for_holds_for_the_other(environ: dict[str, str], world: Web) -> None:  # H31
     parts = wire.open_parts(load(environ))
     owner = wire.prepare_store(parts)

@@ -16,7 +16,7 @@ def test_folding_is_measured_on_our_own_posts_where_there_are_no_others(tmp_path
         env={**os.environ, "HEADWATER_TEST_DATA": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=250,
     )
     assert answer.returncode == 0, answer.stderr
     lines = answer.stdout.splitlines()

@@ -17,7 +17,7 @@ def test_the_cost_of_an_event_is_measured(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
     )
     assert answer.returncode == 0, answer.stderr
     for part in (

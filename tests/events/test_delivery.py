@@ -88,7 +88,7 @@ class KafkaLog(OutboxLog):
     def _publish(self) -> None:
         """Write what is new in the outbox into the topic, and wait until it can be read there."""
         wanted = self.db.read_now(lambda conn: conn.execute(text("SELECT count(*) FROM event_outbox")).scalar_one())
-        published, deadline = len(self.records), time.monotonic() + 60
+        published, deadline = len(self.records), time.monotonic() + 120
         while len(self.records) < wanted:
             assert time.monotonic() < deadline, "the events did not come"
             for partition, place in self.places.items():

@@ -39,7 +39,7 @@ async def following(db: Database, *consumers: Consumer, bell: Bell | None = None
         await task
 
 
-async def until(condition: Callable[[], object], seconds: float = 60) -> None:
+async def until(condition: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -192,7 +192,7 @@ async def test_processes_side_by_side_share_the_partitions(on_postgres: Database
     def handled_by(name: str) -> Callable[[Connection, list[LoggedEvent]], None]:
         def handle(conn: Connection, events: list[LoggedEvent]) -> None:
             if first.pop(name, False):
-                together.wait(30)
+                together.wait(120)
             effects.extend(number_of(event) for event in events)
 
         return handle

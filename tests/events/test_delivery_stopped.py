@@ -20,7 +20,7 @@ from support.log import append, consume_all, number_of
 from support.posts import NOON
 from support.processes import wait_until
 
-SHORT = 0.5
+SHORT = 3.0  # longer than a busy machine lets a process wait in the middle of its work
 
 
 def write_down(conn: Connection, events: list[LoggedEvent]) -> None:

@@ -48,7 +48,7 @@ async def following(
     """The consumer under a name that no other test uses: Kafka remembers groups."""
     own = consumer._replace(name=f"{cluster.name}.{consumer.name}")
     stop = asyncio.Event()
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(kafka.follow(db, own, cluster.brokers, now, stop, prefix=cluster.prefix))
         try:
             yield
@@ -57,7 +57,7 @@ async def following(
 
 
 async def until(happened: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not happened():
             await asyncio.sleep(0.02)
 

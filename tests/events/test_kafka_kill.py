@@ -78,7 +78,7 @@ async def kill_in_turn(checkout: Checkout) -> None:
         await asyncio.to_thread(checkout.services, "up", "connect")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_events_written_while_connect_and_the_broker_are_killed_have_their_effect_once_and_in_order(
     database: Database, postgres_url: str, checkout: Checkout
 ) -> None:  # H79, H89
@@ -87,7 +87,7 @@ async def test_events_written_while_connect_and_the_broker_are_killed_have_their
     consumer = Consumer(cluster.name, frozenset({SOURCE_RETIRED.name}), note_effects)
     stop = asyncio.Event()
     await set_up(cluster, database, postgres_url, RETENTION)
-    async with asyncio.timeout(200), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(400), asyncio.TaskGroup() as group:
         group.create_task(follow(database, consumer, cluster.brokers, utc_now, stop, prefix=cluster.prefix))
         written = group.create_task(write_events(database))
         await kill_in_turn(checkout)

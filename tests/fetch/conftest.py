@@ -34,7 +34,7 @@ async def new_client() -> AsyncIterator[Callable[..., Client]]:
     clients: list[Client] = []
 
     def make(**options: Any) -> Client:
-        defaults: dict[str, Any] = {"user_agent": "Headwater test", "guard": LOOPBACK, "timeout": 10.0}
+        defaults: dict[str, Any] = {"user_agent": "Headwater test", "guard": LOOPBACK, "timeout": 60.0}
         client = Client(**defaults | options)
         clients.append(client)
         return client

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from web.conftest import browser, opened
@@ -11,6 +8,4 @@ __all__ = ["browser", "opened"]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled() -> None:
-    """Compiling takes longer than any test waits; it is done once."""
-    subprocess.run([sys.executable, "-m", "headwater.dedup.warm"], check=True)
+def _compiled(compiled: None) -> None: ...

@@ -147,7 +147,7 @@ def test_the_terminal_runs_shows_explains_and_undoes(headwater: Running) -> None
 
     def run(*words: object) -> Any:
         command = [sys.executable, "-m", "headwater", "dedup", *map(str, words), "--json"]
-        result = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=200)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 

@@ -39,8 +39,8 @@ def test_reading_one_reads_the_story(headwater: Running, opened: Open) -> None:
     ids = publish(headwater, FLOOD, FLOOD_AGAIN, ELECTION)
     fold(headwater, ids)
     page = opened()
-    page.locator(f"#post-{ids[0]}").get_by_role("button", name="Read").click()
-    page.wait_for_load_state("networkidle")
+    with page.expect_response("**/api/posts/*"):
+        page.locator(f"#post-{ids[0]}").get_by_role("button", name="Read").click()
     page.goto(f"{headwater.url}/?unread=1")
     expect(page.locator(".entry")).to_have_count(1)
 
@@ -49,6 +49,7 @@ def test_folding_is_chosen_on_a_page(headwater: Running, opened: Open) -> None: 
     fold(headwater, publish(headwater, FLOOD, FLOOD_AGAIN, FLOOD_TOLD))
     page = opened("/folding")
     page.get_by_label("Fold nothing").check()
-    page.get_by_role("button", name="Save").click()
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.get_by_role("button", name="Save").click()
     page.goto(headwater.url)
     expect(page.locator(".entry")).to_have_count(3)

@@ -110,7 +110,7 @@ def _event_of(title: str) -> tuple[str, ...]:
     return tuple(word for word in (*PLACES, *THINGS) if word in title)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_folding_killed_at_random_moments_decides_about_every_post_once(
     db: Database, owner: Reader, store_url: str, folders: list[subprocess.Popen[str]]
 ) -> None:
@@ -119,21 +119,21 @@ def test_folding_killed_at_random_moments_decides_about_every_post_once(
     for _ in range(KILLS):
         before = decided(db)
         process = start(folders, store_url)
-        wait_until(lambda before=before: decided(db) > min(before, POSTS - 1), 60)  # type: ignore[misc]
+        wait_until(lambda before=before: decided(db) > min(before, POSTS - 1))  # type: ignore[misc]
         time.sleep(chance.uniform(0, 0.1))
         process.kill()
         process.communicate()
     start(folders, store_url)
-    wait_until(lambda: decided(db) == POSTS, 60)
+    wait_until(lambda: decided(db) == POSTS)
     assert_every_decision_is_there_once(db)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_two_folders_at_once_decide_about_every_post_once(
     db: Database, owner: Reader, store_url: str, folders: list[subprocess.Popen[str]]
 ) -> None:
     start(folders, store_url)
     start(folders, store_url)
     db.write_now(publish, owner)
-    wait_until(lambda: decided(db) == POSTS, 120)
+    wait_until(lambda: decided(db) == POSTS)
     assert_every_decision_is_there_once(db)

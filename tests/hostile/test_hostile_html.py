@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from urllib.parse import quote
 
@@ -29,6 +30,8 @@ TAGS = names(
 ATTRIBUTES = names(
     "href rel src alt title width height dir lang start reversed type value colspan rowspan scope datetime span"
 )
+# What pages put in the place of a picture that the reader has not asked for.
+WITHHELD = re.compile(r'<span class="withheld" title="[a-z0-9.:-]*">([^<>]*)</span>')
 SCHEMES = ("http://", "https://", "mailto:", "magnet:", "ftp://", "gemini://", "tel:", "xmpp:", "irc:", "ircs:")
 
 
@@ -83,7 +86,7 @@ def shown_cleanly(target: Target, world: Web, name: str, *attacks: str) -> list[
         for path in (f"/posts/{post['id']}", f"/posts/{post['id']}/content"):
             page = target.page(path)
             assert len(LexborHTMLParser(page).css(".article")) == 1, path
-            assert faults_in(page, ".article") == [], path
+            assert faults_in(WITHHELD.sub(r"\1", page), ".article") == [], path
         assert target.program.get(f"/api/posts/{post['id']}").json()["content"] == post["content"]
         assert "words 0" in post["content"]
         stored.append(post["content"])

@@ -15,7 +15,6 @@ NOT_YET = {
     53: "no user writes a regular expression",
     54: "no user writes an XPath, jq or template expression",
     61: "nothing is exported as CSV",
-    63: "pictures are not served through us",
 }
 
 

@@ -30,7 +30,7 @@ class Ear:
     """A connection to `/api/live`. `last_id` is what it would resume with."""
 
     def __init__(self, client: Client, path: str = POSTS, *, small_buffer: bool = False, **headers: str) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
+        self._connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
         if small_buffer:
             self._connection.sock = slow_socket(client.port)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -79,7 +79,7 @@ def slow_socket(port: int) -> socket.socket:
     """One that has little room for what nobody has read yet."""
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.settimeout(30)
+    made.settimeout(60)
     made.connect(("127.0.0.1", port))
     return made
 

@@ -113,6 +113,7 @@ def test_letters_are_for_operators_alone(on_both: Running) -> None:
     assert "Replay" not in page.text
 
 
+@pytest.mark.usefixtures("compiled")
 def test_health_has_every_figure_with_its_limit_and_state(on_both: Running) -> None:  # E9
     client = on_both.program()
     on_both.publish(on_both.source(), a_post("1"))
@@ -181,7 +182,7 @@ class Terminal:
 
     def __call__(self, *words: str, code: int = 0) -> str:
         command = [sys.executable, "-m", "headwater", *words]
-        done = subprocess.run(command, env=self._environ, capture_output=True, timeout=60, text=True)
+        done = subprocess.run(command, env=self._environ, capture_output=True, timeout=200, text=True)
         assert done.returncode == code, done.stderr
         return done.stdout or done.stderr
 

@@ -21,15 +21,14 @@ from headwater.accounts import tokens
 from headwater.api.app import create_app
 from headwater.settings import load
 from live.listening import listening, titles
+from support.ports import free_port, wait_until_open
 from support.posts import a_post, a_source, visited
-from support.processes import wait_until
 
 
 @contextmanager
 def headwater_up(store_url: str, data: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """`headwater up` as a process of its own, without crawling: the process and its port."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
     environ = {**kept, "HEADWATER_DATABASE_URL": store_url, "HEADWATER_DATA_DIR": str(data)}
     environ["HEADWATER_SHUTDOWN_SECONDS"] = "1"
@@ -40,17 +39,12 @@ def headwater_up(store_url: str, data: Path) -> Iterator[tuple[subprocess.Popen[
         try:
             assert process.stdout is not None
             assert any(re.search("Ctrl-C stops it", line) for line in process.stdout), "it did not start"
-            wait_until(lambda: is_open(port))
+            wait_until_open(port)
             yield process, port
         finally:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-
-
-def is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_killed_server_costs_its_listeners_nothing(store_url: str, tmp_path: Path) -> None:
@@ -77,7 +71,7 @@ def test_a_killed_server_costs_its_listeners_nothing(store_url: str, tmp_path: P
         publish("e")
         heard += ear.hear(3)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     parts.close()
     assert titles(heard) == ["a", "b", "c", "d", "e"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -154,6 +155,7 @@ class Budgeted:
     def __init__(self, fetch: Fetch, now: Callable[[], datetime]) -> None:
         self._fetch = fetch
         self._now = now
+        self.places = asyncio.Semaphore(1)
         self.asked = self.taken = self.fetched = 0
 
     async def turn(self) -> datetime | None:

@@ -85,6 +85,13 @@ class Living:
             await self.crawler.settle()
         return self.saved[before:]
 
+    async def visit_due_at_once(self, limit: int = 100) -> None:
+        granted = await self.parts.db.write(
+            leases.claim_due, now=self.parts.now(), lease=uuid7(), lease_for=LEASE, gap=timedelta(0), limit=limit
+        )
+        self.crawler.start(granted)
+        await self.crawler.settle()
+
 
 def rows(parts: Parts, table: Any) -> Sequence[Any]:
     def work(conn: Connection) -> Sequence[Any]:

@@ -172,6 +172,28 @@ async def test_a_spent_budget_puts_a_visit_off_and_never_fails_it(serve: Serve, 
         assert all(row.failure_hit == 0 for row in rows(parts, sources))
 
 
+async def test_a_place_in_the_budget_is_used_when_it_is_taken_however_slow_the_answers_are(
+    serve: Serve, open_parts: OpenParts
+) -> None:  # A10
+    names = [f"c{number}" for number in range(8)]
+    reddit = serve(simulated(dict.fromkeys(names, QUIET), seed=4))
+    reddit.clock.advance(6 * HOUR)
+    reddit.fault = lambda: slowness(reddit)  # type: ignore[method-assign]
+    parts = open_parts(reddit, REDDIT_RATE_LIMIT="4", REDDIT_MAX_CONCURRENCY="1")
+    async with Living(parts, reddit) as living:
+        await living.follow(*names)
+        while len(reddit.asked) < len(names) + 1:
+            await living.visit_due_at_once()
+            reddit.clock.advance(timedelta(seconds=5))
+    times = [asked.at for asked in reddit.asked]
+    assert all(end - begin >= timedelta(seconds=60) for begin, end in zip(times, times[4:], strict=False))
+
+
+def slowness(reddit: SimReddit) -> None:
+    """The first answers take long and the later ones do not, so that those who queue would come all at once."""
+    reddit.clock.advance(timedelta(seconds=40 if len(reddit.asked) < 3 else 0))
+
+
 def budgets_used(parts: Parts) -> int:
     return parts.db.read_now(budgets.used, reddit_budget(parts.settings), parts.now())
 

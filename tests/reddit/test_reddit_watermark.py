@@ -21,6 +21,7 @@ from headwater.sim.communities import Habits, SimPost
 from headwater.sim.reddit_http import Ask, answer_with_faults
 from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
 from headwater.sources import KINDS
+from headwater.sources.reddit import LOOK_BACK
 from headwater.store import leases
 from headwater.store.db import Database
 from headwater.store.outbox import uuid7
@@ -32,6 +33,7 @@ class AtOnce:
 
     def __init__(self, reddit: SimReddit) -> None:
         self.reddit = reddit
+        self.places = asyncio.Semaphore(1)
         self.token = f"Bearer {reddit.new_token()}"
 
     async def turn(self) -> datetime | None:
@@ -126,7 +128,7 @@ def check(db: Database, saved: SavedVisit, before: datetime | None, had: set[str
     if has_gap:
         shown = {post.source_post_id for post in saved.visit.posts}
         assert shown <= have
-        assert min(post.created_at for post in there if post.id in shown) > before
+        assert min(post.created_at for post in there if post.id in shown) >= before - LOOK_BACK
 
 
 def stored(db: Database, source_id: int) -> set[str]:

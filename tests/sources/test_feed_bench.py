@@ -17,7 +17,7 @@ def run(folder: Path, program: str, *arguments: str) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from feeds_by_hand import NOON
 
-from headwater.model import Page
+from headwater.model import Facts, Page
 from headwater.sources.rss import read_feed
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "feeds"
@@ -25,9 +25,11 @@ def written(page: Page) -> Any:
             "text_hash": post.text_hash.hex(),
             "reference": post.reference and post.reference._asdict(),
             "enclosures": [enclosure._asdict() for enclosure in post.enclosures],
+            "images": [image._asdict() for image in post.images],
         }
         posts.append({name: value for name, value in fields.items() if value not in (None, [], {}, "")})
-    return orjson.loads(orjson.dumps({"facts": page.facts._asdict(), "posts": posts}))
+    facts = {name: value for name, value in page.facts._asdict().items() if value != Facts._field_defaults[name]}
+    return orjson.loads(orjson.dumps({"facts": facts, "posts": posts}))
 
 
 @pytest.mark.parametrize("path", FEEDS, ids=lambda path: path.name)

@@ -14,7 +14,7 @@ from headwater.errors import Blocked, EmptyAnswer, NotAFeed, ReadFailed, TooDeep
 from headwater.sources.rss import read_feed
 
 # What is made to take minutes has to be done with long before; a test that hangs is ended here.
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 
 def laughs(levels: int = 9) -> str:

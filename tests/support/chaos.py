@@ -44,7 +44,7 @@ STUMBLES_EVERY = 100  # this event of a key cannot be handled until it is three 
 STUMBLES_FOR = timedelta(seconds=3)
 WRITER_REST = 0.02
 LEASE_SECONDS = 1.0  # PostgreSQL ends a transaction in which nothing happened for this long
-PATIENCE = 90.0
+PATIENCE = 180.0
 
 
 class Count(Payload, frozen=True):

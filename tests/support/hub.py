@@ -76,7 +76,7 @@ class Hub:
 
 def call(method: str, url: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answered:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     try:
         connection.request(method, f"{parts.path}?{parts.query}" if parts.query else parts.path, body, headers or {})
         answer = connection.getresponse()

@@ -19,7 +19,7 @@ from headwater.store.db import Database
 from headwater.store.outbox import LoggedEvent
 
 RETENTION = timedelta(days=7)
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def kafka_address(name: str) -> str:

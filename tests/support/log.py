@@ -23,7 +23,7 @@ LEFT = """SELECT count(*) FROM event_outbox o WHERE NOT EXISTS (SELECT 1 FROM co
 
 def consume_all(db: Database, consumer: Consumer, now: datetime = NOON) -> None:
     """PostgreSQL shows an event once no older transaction is open in any database of the server: wait for that."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     db.write_now(outbox.make_cursors, consumer.name, now)
     while consume_some(db, consumer, now) or db.read_now(_left, consumer.name):
         assert time.monotonic() < deadline, "the consumer did not come to the end of the log"

@@ -16,8 +16,12 @@ from headwater import wire
 from headwater.settings import load
 from headwater.work import embedded
 
+def tell(saved):
+    if not saved.accepted:
+        print("refused", flush=True)
+
 async def crawl(parts):
-    async with wire.crawling(parts, lambda saved: None) as crawler:
+    async with wire.crawling(parts, tell) as crawler:
         print("crawling", flush=True)
         await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, asyncio.Event())
 
@@ -49,7 +53,7 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"

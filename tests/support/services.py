@@ -18,10 +18,19 @@ _DISCONNECT_READERS = """SELECT pg_terminate_backend(active_pid) FROM pg_replica
     WHERE database = %s AND active_pid IS NOT NULL"""
 
 
+def worker() -> int:
+    """Which of the test processes that run side by side this is, from 0."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
 def service_url(name: str) -> str:
-    """The address of a server that `scripts/services` started; without one the test is skipped."""
+    """The address of a server that `scripts/services` started; without one the test is skipped.
+
+    Where there are several, each test process has its own.
+    """
     variable = f"HEADWATER_TEST_{name.upper()}_URL"
-    url = os.environ.get(variable)
+    own = f"HEADWATER_TEST_{name.upper()}_{worker() + 1}_URL"
+    url = os.environ.get(own) or os.environ.get(variable)
     if not url:
         pytest.skip(f'no {name}: {variable} is not set (scripts/services up; eval "$(scripts/services env)")')
     return url
@@ -42,7 +51,7 @@ def fresh_postgres_database(server_url: str, template: str = "template1") -> Ite
 
 def _drop(server: psycopg.Connection, name: sql.Identifier) -> None:
     """A connector that was told to go may make its slot once more before it goes: then the slot goes first."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while True:
         try:
             server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))

@@ -9,9 +9,10 @@ from sqlalchemy import Connection, select, update
 
 from api.running import Running
 from headwater.crawl import monitors
-from headwater.crawl.monitors import Seen
+from headwater.crawl.monitors import Limits
 from headwater.model import Reader
-from headwater.store import alerts
+from headwater.store import alerts, budgets
+from headwater.store.budgets import Budget
 from headwater.store.db import Database
 from headwater.store.tables import event_outbox
 from headwater.store.tables import sources as sources_table
@@ -29,20 +30,24 @@ def names(found: list[alerts.Alert]) -> list[str]:
     return [alert.name for alert in found]
 
 
+LIMITS = Limits()
+BUDGET = Budget("reddit api", 60, MINUTE)
+
+
 @pytest.mark.parametrize(
-    ("seen", "wrong"),
+    ("said", "is_wrong"),
     [
-        (Seen(0, 0), []),
-        (Seen(54, 0), []),
-        (Seen(55, 0), ["api_calls"]),
-        (Seen(0, 1), ["stale_sources"]),
-        (Seen(60, 3), ["api_calls", "stale_sources"]),
+        (monitors.too_many_calls(54, BUDGET, LIMITS), False),
+        (monitors.too_many_calls(55, BUDGET, LIMITS), True),
+        (monitors.too_few_hits(100, 70, LIMITS), False),
+        (monitors.too_few_hits(100, 69, LIMITS), True),
+        (monitors.too_few_hits(19, 0, LIMITS), False),
+        (monitors.too_long_waits(0, LIMITS), False),
+        (monitors.too_long_waits(1, LIMITS), True),
     ],
 )
-def test_what_is_wrong_is_said(seen: Seen, wrong: list[str]) -> None:  # A11
-    found = monitors.wrong_in(seen)
-    assert list(found) == wrong
-    assert all(found.values())
+def test_what_is_wrong_is_said(said: str | None, is_wrong: bool) -> None:  # A11
+    assert bool(said) == is_wrong
 
 
 def test_a_source_that_waits_for_90_minutes_raises_an_alert_until_it_is_visited(
@@ -50,16 +55,18 @@ def test_a_source_that_waits_for_90_minutes_raises_an_alert_until_it_is_visited(
 ) -> None:  # A9, A11
     def work(conn: Connection) -> None:
         source_id = a_source(conn, owner)
-        assert monitors.watch(conn, NOON + 89 * MINUTE) == ([], [])
-        assert names(monitors.watch(conn, NOON + 90 * MINUTE).raised) == ["stale_sources"]
-        assert monitors.watch(conn, NOON + 91 * MINUTE) == ([], []), "it is raised once"
+        assert monitors.watch_crawler(conn, LIMITS, NOON + 89 * MINUTE) == ([], [])
+        assert names(monitors.watch_crawler(conn, LIMITS, NOON + 90 * MINUTE).raised) == ["stale_sources"]
+        assert monitors.watch_crawler(conn, LIMITS, NOON + 91 * MINUTE) == ([], []), "it is raised once"
         [standing] = alerts.every(conn)
         assert (standing.raised_at, standing.cleared_at) == (NOON + 90 * MINUTE, None)
         visited(conn, source_id, [], NOON + 92 * MINUTE, next_check_at=NOON + 122 * MINUTE)
-        assert names(monitors.watch(conn, NOON + 93 * MINUTE).cleared) == ["stale_sources"]
-        assert monitors.watch(conn, NOON + 94 * MINUTE) == ([], [])
+        assert names(monitors.watch_crawler(conn, LIMITS, NOON + 93 * MINUTE).cleared) == ["stale_sources"]
+        assert monitors.watch_crawler(conn, LIMITS, NOON + 94 * MINUTE) == ([], [])
         assert alerts.every(conn)[0].cleared_at == NOON + 93 * MINUTE
-        assert names(monitors.watch(conn, NOON + 300 * MINUTE).raised) == ["stale_sources"], "it comes back"
+        assert names(monitors.watch_crawler(conn, LIMITS, NOON + 300 * MINUTE).raised) == ["stale_sources"], (
+            "it comes back"
+        )
         assert alert_events(conn) == [
             ("alert.raised", "stale_sources"),
             ("alert.cleared", "stale_sources"),
@@ -69,19 +76,50 @@ def test_a_source_that_waits_for_90_minutes_raises_an_alert_until_it_is_visited(
     db.write_now(work)
 
 
-def test_many_visits_of_communities_within_a_minute_raise_an_alert(db: Database, owner: Reader) -> None:  # A11
-    def visit_all(conn: Connection, ids: list[int], at: datetime) -> None:
-        for source_id in ids:
-            visited(conn, source_id, [], at, outcome="unchanged", next_check_at=at + timedelta(hours=2))
+def test_many_requests_within_a_minute_raise_an_alert_by_the_count_that_all_processes_share(
+    db: Database, owner: Reader
+) -> None:  # A11
+    def work(conn: Connection) -> None:
+        for number in range(54):
+            assert budgets.take(conn, BUDGET, NOON + timedelta(milliseconds=number)) is None
+        assert monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE / 2) == ([], [])
+        budgets.take(conn, BUDGET, NOON + MINUTE / 2)
+        [raised] = monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE / 2).raised
+        assert (raised.name, raised.detail) == ("api_calls", "55 requests to Reddit within 60 seconds; 60 are allowed.")
+        assert names(monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE * 2).cleared) == ["api_calls"]
+        assert budgets.use_since(conn, BUDGET, NOON - MINUTE) == {NOON: 55, NOON + MINUTE * 2: 0}
+        assert [kind for kind, _ in alert_events(conn)] == ["alert.raised", "alert.cleared"]
+
+    db.write_now(work)
+
+
+def test_feeds_that_answer_with_something_new_each_time_raise_an_alert(db: Database, owner: Reader) -> None:  # A11
+    def visit_all(conn: Connection, ids: list[int], at: datetime, unchanged: int) -> None:
+        for place, source_id in enumerate(ids):
+            outcome = "unchanged" if place < unchanged else "ok"
+            visited(conn, source_id, [], at, outcome=outcome, next_check_at=at + timedelta(hours=1))
 
     def work(conn: Connection) -> None:
-        ids = [a_source(conn, owner, f"https://www.example/{number}") for number in range(55)]
-        visit_all(conn, ids, NOON)
-        assert monitors.watch(conn, NOON).raised == [], "feeds have no such limit"
+        ids = [a_source(conn, owner, f"https://www.example/{number}") for number in range(20)]
+        visit_all(conn, ids, NOON + MINUTE, unchanged=0)
+        assert monitors.watch_cache(conn, LIMITS, NOON + MINUTE * 2) == ([], []), "on first visits all is new"
+        visit_all(conn, ids, NOON + MINUTE * 90, unchanged=13)
+        [raised] = monitors.watch_cache(conn, LIMITS, NOON + MINUTE * 100).raised
+        assert raised.name == "cache_hits"
+        assert "Only 65% of what feeds answered" in raised.detail
+        visit_all(conn, ids, NOON + MINUTE * 180, unchanged=14)
+        assert names(monitors.watch_cache(conn, LIMITS, NOON + MINUTE * 181).cleared) == ["cache_hits"]
+
+    db.write_now(work)
+
+
+def test_votes_are_no_reason_to_say_that_a_community_is_not_cached(db: Database, owner: Reader) -> None:
+    def work(conn: Connection) -> None:
+        for number in range(20):
+            source_id = a_source(conn, owner, f"https://www.example/{number}")
+            visited(conn, source_id, [], NOON + MINUTE * 90)
         conn.execute(update(sources_table).values(kind="reddit"))
-        visit_all(conn, ids, NOON + timedelta(hours=3))
-        assert names(monitors.watch(conn, NOON + timedelta(hours=3, seconds=30)).raised) == ["api_calls"]
-        assert names(monitors.watch(conn, NOON + timedelta(hours=3, minutes=2)).cleared) == ["api_calls"]
+        assert monitors.watch_cache(conn, LIMITS, NOON + MINUTE * 91) == ([], [])
 
     db.write_now(work)
 
@@ -89,7 +127,8 @@ def test_many_visits_of_communities_within_a_minute_raise_an_alert(db: Database,
 def test_an_alert_stands_on_the_page_while_it_is_raised(on_both: Running) -> None:  # A11
     now = on_both.parts.now()
     on_both.source()
-    on_both.parts.db.write_now(monitors.watch, now + timedelta(hours=2))
+    on_both.parts.db.write_now(monitors.watch_crawler, LIMITS, now + timedelta(hours=2))
     assert "1 source waits for a visit" in on_both.browser().get("/crawling").text
-    on_both.parts.db.write_now(monitors.watch, now)
+    assert 'headwater_alerts{alert="stale_sources"} 1.0' in on_both.program().get("/metrics").text
+    on_both.parts.db.write_now(monitors.watch_crawler, LIMITS, now)
     assert "1 source waits" not in on_both.browser().get("/crawling").text

@@ -211,12 +211,53 @@ def test_quiet_sources_of_the_pool_are_visited_again_the_longest_unseen_first(
         set_average(conn, others["busy"], 50)
         later = {"next_check_at": NOON + timedelta(days=1)}
         visited(conn, others["fresh"], [], NOON + timedelta(hours=5), outcome="unchanged", **later)
-        visited(conn, others["down"], [], NOON, outcome="failed", status="failing", error="x", facts=None, **later)
+        waits = {"waits_for": "down.example asked for a pause", **later}
+        visited(conn, others["down"], [], NOON, outcome="failed", status="failing", error="x", facts=None, **waits)
         conn.execute(update(sources_table).where(sources_table.c.id == others["mine"]).values(pooled_at=None))
         assert pool.revisit_quiet(conn, night) == 2
         assert leases.due_ids(conn, night) == [unseen["b"], unseen["c"]]
         assert pool.revisit_quiet(conn, night) == 1
         assert pool.revisit_quiet(conn, night) == 0
+
+    db.write_now(work)
+
+
+@pytest.mark.parametrize(
+    ("hours", "result", "hits"),
+    [
+        (9, {"outcome": "empty", "status": "empty"}, 1),
+        (9, {"outcome": "failed", "status": "failing", "error": "x", "facts": None}, 1),
+        (9, {"outcome": "failed", "error": "x", "facts": None, "blames_source": False}, 0),
+        (7, {"outcome": "failed", "status": "failing", "error": "x", "facts": None}, 0),
+        (9, {"outcome": "unchanged"}, 0),
+    ],
+)
+def test_a_quiet_source_that_is_visited_again_and_is_empty_or_fails_counts_an_empty_hit(
+    db: Database, owner: Reader, hours: int, result: dict[str, Any], hits: int
+) -> None:  # A6
+    def work(conn: Connection) -> None:
+        source_id = a_source(conn, owner, "https://quiet.example/")
+        tomorrow = {"next_check_at": NOON + timedelta(days=1)}
+        visited(conn, source_id, [a_post("1")], NOON, **tomorrow)
+        pool.enter(conn, source_id, [], NOON)
+        again = NOON + timedelta(hours=hours)
+        assert pool.revisit_quiet(conn, again) == (hours > 8)
+        visited(conn, source_id, [], again, **tomorrow, **result)
+        assert conn.execute(select(sources_table.c.empty_hit)).scalar_one() == hits
+
+    db.write_now(work)
+
+
+def test_the_tiers_of_the_pool_are_applied_as_time_goes_by_and_others_are_left_alone(
+    db: Database, owner: Reader
+) -> None:  # A7
+    def work(conn: Connection) -> None:
+        in_pool, mine = a_source(conn, owner), a_source(conn, owner, "https://mine.example/")
+        pool.enter(conn, in_pool, [], NOON)
+        set_average(conn, in_pool, 30)
+        set_average(conn, mine, 30)
+        assert [one.standing.source_id for one in pooling.apply_pool_tiers(conn)] == [in_pool]
+        assert pooling.apply_pool_tiers(conn) == []
 
     db.write_now(work)
 

@@ -5,13 +5,15 @@ from shutil import which
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect, sync_playwright
 
 from api.running import Running
 
 QUIET = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 )
+PATIENCE = 60_000  # milliseconds; what comes at all comes at once, unless the machine is very busy
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,8 @@ def browser() -> Iterator[Browser]:
     if program is None:
         pytest.skip("no chromium (scripts/services install chromium)")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=[*QUIET.split(), "--disable-sync"])
+        options = [*QUIET.split(), "--disable-sync"]
+        started = playwright.chromium.launch(executable_path=program, args=options, timeout=2 * PATIENCE)
         yield started
         started.close()
 
@@ -44,7 +47,7 @@ def opened(browser: Browser, headwater: Running) -> Iterator[Callable[..., Page]
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda said: faults.append(said.text) if is_fault(said) else None)
         page.on("response", lambda answer: faults.append(answer.url) if is_missing(answer) else None)

@@ -49,10 +49,10 @@ def test_posts_are_starred_and_marked_as_read_in_place(headwater: Running, opene
     first, *_ = fill(headwater)
     page = opened()
     post = page.locator(f"#post-{first}")
-    post.get_by_role("button", name="Star").click()
-    post.get_by_role("button", name="Read").click()
+    for name in ("Star", "Read"):
+        with page.expect_response("**/api/posts/*"):
+            post.get_by_role("button", name=name).click()
     expect(post.get_by_role("button", name="Star")).to_have_attribute("aria-pressed", "true")
-    page.wait_for_load_state("networkidle")
     page.goto(f"{headwater.url}/?starred=1")
     expect(page.locator(".entry")).to_have_count(1)
     expect(page.locator(f"#post-{first}")).to_have_class(re.compile("is-read"))

@@ -73,7 +73,7 @@ class Sending:
         self.ahead += by
         self.parts.bell.ring()
 
-    async def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
+    async def until(self, condition: Callable[[], object], seconds: float = 120) -> None:
         async with asyncio.timeout(seconds):
             while not await asyncio.to_thread(condition):
                 await asyncio.sleep(0.02)

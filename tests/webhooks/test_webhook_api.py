@@ -151,7 +151,7 @@ def test_the_command_line_does_the_same(headwater: Running, store_url: str, tmp_
 
     def said(*words: str) -> str:
         command = [sys.executable, "-m", "headwater", "webhooks", *words]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=60).stdout
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=200).stdout
 
     made = json.loads(said("add", HOOK, "--kind", "post.stored", "--json"))
     assert made["secret"].startswith("whsec_")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from headwater.store import stream
 from headwater.store.tables import event_outbox, hub_subscriptions
 from headwater.wire import Parts
 from support.hub import Hub, offering
+from support.ports import free_port
 from support.processes import kill, wait_until
 from support.web import ALLOW_LOOPBACK, Answer, Web
 
@@ -74,8 +74,7 @@ def state(parts: Parts) -> str | None:
 def test_a_push_that_a_killed_process_had_in_hand_is_found_by_the_next_poll(
     store_url: str, hub: Hub, world: Web, start: Start
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     environ = {
         **ALLOW_LOOPBACK,
         "HEADWATER_DATABASE_URL": store_url,
@@ -90,7 +89,7 @@ def test_a_push_that_a_killed_process_had_in_hand_is_found_by_the_next_poll(
     process = start(environ)
     wait_until(lambda: titles(parts, owner) == ["first"])
     process.send_signal(signal.SIGTERM)
-    process.wait(30)
+    process.wait(60)
     process = start(environ)
     wait_until(lambda: state(parts) == "active")
     document = offering(hub.url, world.url("/feed"), "first", "second")

@@ -183,7 +183,7 @@ def half_a_push(callback: str) -> socket.socket:
 
 
 async def test_a_push_that_does_not_end_is_given_up(store_url: str, hub: Hub, world: Web) -> None:  # H22
-    async with instance(store_url, hub, world, HEADWATER_FETCH_SECONDS="1") as headwater:
+    async with instance(store_url, hub, world, HEADWATER_FETCH_SECONDS="4") as headwater:
         await headwater.subscribed("first")
         with half_a_push(headwater.hub.callback()) as slow:
             assert (await asyncio.to_thread(slow.recv, 100)).startswith(b"HTTP/1.1 408")

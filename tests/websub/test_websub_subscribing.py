@@ -11,6 +11,7 @@ from headwater import wire
 from headwater.accounts import tokens
 from headwater.crawl.follow import unfollow
 from headwater.store import hub_subscriptions
+from headwater.work import periodic
 from support.hub import CHALLENGE, Hub, call, hub_on_loopback, offering
 from support.web import Answer, Web, rss
 from websub.instance import Instance, instance
@@ -266,12 +267,12 @@ async def test_a_feed_that_changes_its_hub_gets_a_new_callback_and_the_old_one_i
     assert (await headwater.push(headwater.publish("third"))).status == 404
 
 
-async def test_the_chore_is_among_those_of_a_process(headwater: Instance) -> None:
+async def test_asking_hubs_is_periodic_work(headwater: Instance) -> None:
     headwater.publish("first")
     await headwater.visit(await headwater.follow())
-    [chore] = [chore for chore in wire.chores(headwater.parts) if chore.name == "ask hubs"]
-    work: Any = chore.work()
-    assert (await work, chore.every) == (1, timedelta(minutes=1))
+    job = periodic.named("ask-hubs")
+    assert job is not None
+    assert (await job.work(wire.house(headwater.parts)), job.every) == (1, timedelta(minutes=1))
 
 
 async def test_each_look_for_work_uses_an_index(headwater: Instance) -> None:

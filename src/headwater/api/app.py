@@ -14,7 +14,7 @@ from headwater.api.edge import Edge
 from headwater.api.metrics import Metrics
 from headwater.api.websub import HubDoor
 from headwater.events.live import Live
-from headwater.web import crawling, health, login, pages, stories, watching, webhooks
+from headwater.web import crawling, health, images, login, pages, source, stories, watching, webhooks
 from headwater.wire import Parts, instance_name
 
 STATIC = Path(web.__file__).parent / "static"
@@ -33,7 +33,7 @@ def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
     app.state.metrics = metrics or Metrics()
     app.state.live = Live(parts.db, parts.bell, parts.now, instance_name(parts.settings))
     document.include_routes(app)
-    for page in (reference, login, pages, stories, watching, webhooks, health, crawling):
+    for page in (reference, login, pages, images, stories, watching, source, webhooks, health, crawling):
         app.include_router(page.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     problems.install(app)

@@ -14,6 +14,7 @@ from headwater.api import (
     crawl_metrics,
     health,
     history,
+    images,
     letters,
     live,
     posts,
@@ -31,6 +32,7 @@ ROUTERS = (
     sources.router,
     posts.router,
     history.router,
+    images.router,
     stories.router,
     live.router,
     health.router,
@@ -96,7 +98,7 @@ def openapi() -> dict[str, Any]:
 
 def _examples() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    parts = (webhook_shapes, letters, health, history, crawl_metrics, checkpoints)
+    parts = (webhook_shapes, letters, health, history, images, crawl_metrics, checkpoints)
     for declared in (EXAMPLES, *(part.EXAMPLES for part in parts)):
         found.update(declared)
     return found

@@ -22,13 +22,7 @@ MAX_ADDRESS_BYTES = 16 * 1024
 
 log = structlog.get_logger(__name__)
 
-# Pages load scripts and styles from here alone. Images come from anywhere, because posts show them where they are.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https: http:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
 _HEADERS = {
-    "Content-Security-Policy": _POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -37,12 +31,22 @@ _HEADERS = {
 }
 
 
+def page_policy(*, remote_images: bool) -> str:
+    """Pages load everything from here alone; pictures from anywhere only where the reader agreed to be seen there."""
+    anywhere = " https: http:" if remote_images else ""
+    return (
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'{anywhere}; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
 class Edge:
     def __init__(self, app: ASGIApp, parts: Parts, metrics: Metrics) -> None:
         self.app = app
         self.parts = parts
         self.metrics = metrics
         self.hosts = KnownHosts(parts.settings.host, parts.settings.public_url)
+        self.policy = page_policy(remote_images=parts.settings.remote_images == "show")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,7 +54,7 @@ class Edge:
             return
         started = time.perf_counter()
         request = Request(scope)
-        outgoing = _Outgoing(send, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
+        outgoing = _Outgoing(send, self.policy, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
         try:
             given = await self._admit(request, receive)
             trace.current.set(trace.parse(request.headers.get("traceparent")))
@@ -90,9 +94,10 @@ class Edge:
 class _Outgoing:
     """The answer on its way out: gets the headers every answer has, and its status is remembered."""
 
-    def __init__(self, send: Send, *, is_static: bool) -> None:
+    def __init__(self, send: Send, policy: str, *, is_static: bool) -> None:
         self._send = send
-        self._headers = {**_HEADERS, "Cache-Control": "no-cache" if is_static else "no-store"}
+        caching = "no-cache" if is_static else "no-store"
+        self._headers = {**_HEADERS, "Content-Security-Policy": policy, "Cache-Control": caching}
         self.status = 0
 
     async def send(self, message: Message) -> None:

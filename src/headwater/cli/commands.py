@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,11 +10,27 @@ import typer
 
 from headwater import __version__, wire
 from headwater.accounts import tokens
-from headwater.cli import checkpoints, crawling, dedup, doctor, events, kafka, naming, pool, trying, webhooks
+from headwater.cli import (
+    checkpoints,
+    crawling,
+    dedup,
+    doctor,
+    events,
+    images,
+    kafka,
+    naming,
+    periodic,
+    pool,
+    trying,
+    webhooks,
+    x,
+)
+from headwater.cli.loop import run_async
 from headwater.cli.output import EXIT_FAILED, ago, fail, json_line, progress, say, table
 from headwater.cli.session import opened
 from headwater.crawl import follow as following
 from headwater.crawl import opml
+from headwater.crawl.warm_up import Warmed
 from headwater.errors import BadInput
 from headwater.model import Reader
 from headwater.settings import Settings, load, names_of
@@ -37,8 +52,12 @@ app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(dedup.app, name="dedup")
 app.add_typer(kafka.app, name="kafka")
 app.add_typer(pool.app, name="pool")
+app.add_typer(x.app, name="x")
 app.add_typer(pool.tiers, name="tiers")
 app.command("post")(pool.show_post)
+app.command("comments")(pool.read_comments)
+app.command("run")(periodic.run_job)
+app.add_typer(images.app, name="images")
 app.add_typer(checkpoints.app, name="checkpoints")
 app.command("stats")(checkpoints.show_statistics)
 
@@ -184,9 +203,19 @@ def crawl(
     which: Annotated[list[str] | None, typer.Argument(help="Addresses or ids; none: all that are due.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that you follow, due or not.")] = False,
     tier: Annotated[str | None, typer.Option(help="All that you follow of a tier: high, medium or low.")] = None,
+    warm_up: Annotated[
+        bool,
+        typer.Option(
+            "--warm-up",
+            help="Only cache the best of the month of these communities, or of the pool's; no watermark moves.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Visit sources now and say what each visit brought."""
+    if warm_up:
+        _warm_up(which or [], as_json)
+        return
     with opened() as (parts, owner):
         if which:
             ids = [naming.source_id(parts, owner, name) for name in which]
@@ -206,6 +235,20 @@ def crawl(
             failures = run_async(crawling.crawl(parts, ids, on_report))
     if not as_json:
         say(f"{len(ids)} visited, {failures} failed.")
+    _exit_if(failures)
+
+
+def _warm_up(which: list[str], as_json: bool) -> None:
+    failures = 0
+
+    def on_warmed(one: Warmed) -> None:
+        nonlocal failures
+        failures += one.error is not None
+        json_line(one._asdict()) if as_json else say(f"{one.cached:4} cached  {one.source}  {one.error or ''}")
+
+    cached = periodic.warm_up(which, on_warmed)
+    if not as_json:
+        say(f"{cached} listings cached, {failures} failed. No post was stored and no watermark moved.")
     _exit_if(failures)
 
 
@@ -409,13 +452,3 @@ def _read(file: Path) -> bytes:
 def _exit_if(failures: int) -> None:
     if failures:
         raise typer.Exit(EXIT_FAILED)
-
-
-def run_async(work: Any) -> Any:
-    """Run on uvloop where it is installed: half the CPU of the loop itself."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)

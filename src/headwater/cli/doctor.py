@@ -44,6 +44,7 @@ async def _findings() -> AsyncIterator[Finding]:
     try:
         yield _data_folder(parts)
         yield _database(parts)
+        yield await _x(parts)
         yield await _reading(parts)
         yield _port(parts)
     finally:
@@ -67,6 +68,16 @@ def _database(parts: Parts) -> Finding:
         return Finding("database", True, f"{name}, schema {revision}")
     except HeadwaterError as error:
         return Finding("database", False, error.detail)
+
+
+async def _x(parts: Parts) -> Finding:
+    """Whether what is followed at X can be asked for."""
+    try:
+        state = await wire.x_state(parts)
+    except HeadwaterError:
+        return Finding("X", True, "nothing is followed there")  # the database says what is the matter with it
+    waits = state.sources > 0 and (state.problem != "" or state.is_spent)
+    return Finding("X", not waits, state.words)
 
 
 async def _reading(parts: Parts) -> Finding:

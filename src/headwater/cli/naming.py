@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from headwater import urls
+from headwater.crawl.follow import kind_and_address
 from headwater.errors import BadInput, NotFound
 from headwater.model import Reader
 from headwater.store import sources
@@ -29,7 +30,7 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 def source_id(parts: Parts, owner: Reader, name: str) -> int:
-    address = name if name.isdigit() else urls.canonical(urls.with_scheme(name))
+    address = name if name.isdigit() else kind_and_address(name)[1]
     wanted, _ = urls.without_credential(address)
     found = parts.db.read_now(sources.find, owner, wanted)
     if found is None:

@@ -122,6 +122,22 @@ def pin_tier(
         say(f"{source} stays in the tier {wanted}." if wanted else f"The tier of {source} follows its average again.")
 
 
+def read_comments(
+    source: Annotated[str, typer.Argument(help="A community that you follow.")],
+    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Read the newest comments of a community as well, with one more request at each visit."""
+    with opened() as (parts, owner):
+        source_id = naming.source_id(parts, owner, source)
+        if not parts.db.write_now(pool.set_comments, source_id, not off):
+            raise BadInput(f"{source} is no community: only those have comments that can be read.")
+    if as_json:
+        json_line({"source_id": source_id, "comments": not off})
+    else:
+        say(f"Comments of {source} are {'no longer read' if off else 'read from its next visit on'}.")
+
+
 def of_tier(conn: Connection, owner: Reader, tier: str) -> list[int]:
     """The sources that `headwater crawl --tier` means."""
     return pool.followed_in(conn, owner, named(tier))

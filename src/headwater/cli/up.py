@@ -80,14 +80,15 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
         loop = asyncio.create_task(
             embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, ending)
         )
-        house = asyncio.create_task(embedded.keep_house(wire.chores(parts), ending))
+        house = asyncio.create_task(embedded.keep_house(wire.house(parts), ending))
         log_readers = asyncio.create_task(wire.follow_log(parts, ending))
         senders = asyncio.create_task(wire.deliver_webhooks(parts, ending))
+        savers = asyncio.create_task(wire.save_pictures(parts, ending))
         try:
-            await _first(stop, serving, loop, house, log_readers, senders)
+            await _first(stop, serving, loop, house, log_readers, senders, savers)
         finally:
             ending.set()
-            await asyncio.gather(loop, house, log_readers, senders)
+            await asyncio.gather(loop, house, log_readers, senders, savers)
 
 
 async def _first(stop: asyncio.Event, *tasks: asyncio.Task[None]) -> None:

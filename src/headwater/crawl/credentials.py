@@ -30,8 +30,9 @@ EARLIER = timedelta(seconds=60)  # a token is renewed before it ends, not when i
 SHORTEST_REST = 0.05
 STORE_REST = timedelta(seconds=5)
 LONGEST_PAUSE = 86_400.0
+CONCURRENCY = 10
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,9})?")
 log = structlog.get_logger()
 
 
@@ -95,7 +96,9 @@ class RedditApi:
         fetch: Callable[[Request], Awaitable[Response]],
         turns: Turns,
         now: Callable[[], datetime],
+        concurrency: int = CONCURRENCY,
     ) -> None:
+        self.places = asyncio.Semaphore(concurrency)
         self._app = app
         self._fetch = fetch
         self._turns = turns
@@ -106,19 +109,26 @@ class RedditApi:
         self._under_way = 0
 
     async def turn(self) -> datetime | None:
+        """A token is had first: a place in the budget that has to wait for one would be used too late."""
+        async with self._renewing:
+            if not self._has_token():
+                if at := await self._turns.take():
+                    return at
+                await self._renew()
         return await self._turns.take()
 
     async def wait(self) -> None:
+        await self._current_token()
         await self._turns.wait()
 
     async def fetch(self, request: Request) -> Response:
         request = request._replace(url=self._app.api + request.url.removeprefix(reddit.API))
-        token = await self._current_token()
-        answer = await self._ask(_with_token(request, token))
+        token = self._token if self._has_token() else await self._current_token()
+        answer = await self._ask(with_token(request, token))
         if answer.status == 401:
             token = await self._current_token(refused=token)
             await self._turns.wait()
-            answer = await self._ask(_with_token(request, token))
+            answer = await self._ask(with_token(request, token))
         return answer
 
     async def _ask(self, request: Request) -> Response:
@@ -132,15 +142,20 @@ class RedditApi:
             await self._turns.hold(pause)
         return with_pause(answer)
 
+    def _has_token(self) -> bool:
+        return self._token_ends is not None and self._token_ends > self._now()
+
     async def _current_token(self, refused: str | None = None) -> str:
         async with self._renewing:
-            ended = self._token_ends is None or self._token_ends <= self._now()
-            if ended or self._token == refused:
+            if not self._has_token() or self._token == refused:
                 await self._turns.wait()
-                given = await self._new_token()
-                lifetime = timedelta(seconds=min(max(given.expires_in, 0.0), LONGEST_PAUSE))
-                self._token, self._token_ends = given.access_token, self._now() + lifetime - EARLIER
+                await self._renew()
             return self._token
+
+    async def _renew(self) -> None:
+        given = await self._new_token()
+        lifetime = timedelta(seconds=min(max(given.expires_in, 0.0), LONGEST_PAUSE))
+        self._token, self._token_ends = given.access_token, self._now() + lifetime - EARLIER
 
     async def _new_token(self) -> Token:
         basic = b64encode(f"{self._app.client_id}:{self._app.secret}".encode()).decode()
@@ -160,7 +175,14 @@ class RedditApi:
 class RedditFeeds:
     """The feeds of communities, for those who have no key."""
 
-    def __init__(self, fetch: Callable[[Request], Awaitable[Response]], turns: Turns, site: str = reddit.SITE) -> None:
+    def __init__(
+        self,
+        fetch: Callable[[Request], Awaitable[Response]],
+        turns: Turns,
+        site: str = reddit.SITE,
+        concurrency: int = CONCURRENCY,
+    ) -> None:
+        self.places = asyncio.Semaphore(concurrency)
         self._fetch = fetch
         self._turns = turns
         self._site = site
@@ -192,7 +214,7 @@ def pause_after(answer: Response, under_way: int) -> timedelta | None:
 
     Requests under way have not been counted yet, so the last ones in a window are left to them.
     """
-    left, reset = _number(answer, "x-ratelimit-remaining"), _number(answer, "x-ratelimit-reset")
+    left, reset = number(answer, "x-ratelimit-remaining"), number(answer, "x-ratelimit-reset")
     if reset is None or not (answer.status == 429 or (left is not None and left < under_way)):
         return None
     return timedelta(seconds=min(reset, LONGEST_PAUSE))
@@ -206,10 +228,11 @@ def with_pause(answer: Response) -> Response:
     return answer._replace(headers={**answer.headers, "retry-after": reset})
 
 
-def _with_token(request: Request, token: str) -> Request:
+def with_token(request: Request, token: str) -> Request:
     return request._replace(headers=(*request.headers, ("Authorization", f"Bearer {token}")))
 
 
-def _number(answer: Response, name: str) -> float | None:
+def number(answer: Response, name: str) -> float | None:
+    """What a header counts; None: it does not. Pure."""
     value = answer.headers.get(name, "").strip()
     return float(value) if _NUMBER.fullmatch(value) else None

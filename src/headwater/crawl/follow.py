@@ -16,6 +16,7 @@ from headwater.events.catalogue import SourceFacts, SubscriptionEnd
 from headwater.model import Reader
 from headwater.sources import KINDS
 from headwater.sources.reddit import community_address
+from headwater.sources.x import account_or_search
 from headwater.store import outbox, sources
 from headwater.store.sources import Added
 
@@ -29,9 +30,12 @@ class Imported(NamedTuple):
 
 
 def kind_and_address(typed: str) -> tuple[str, str]:
-    """What a person means: a community of Reddit in any spelling, or the feed or site at an address."""
-    community = community_address(typed)
-    return ("reddit", community) if community else ("rss", urls.canonical(urls.with_scheme(typed)))
+    """What a person means: a community of Reddit or an account or search of X in any spelling, or a feed or site."""
+    if community := community_address(typed):
+        return "reddit", community
+    if account := account_or_search(typed):
+        return "x", account
+    return "rss", urls.canonical(urls.with_scheme(typed))
 
 
 def chosen(typed: str, kind: str | None, settings: Mapping[str, Any]) -> tuple[str, str]:

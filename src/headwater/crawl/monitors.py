@@ -9,39 +9,63 @@ from sqlalchemy import Connection
 
 from headwater.events import catalogue
 from headwater.events.catalogue import AlertFacts
-from headwater.store import accounts, alerts, outbox
+from headwater.store import accounts, alerts, budgets, outbox
 from headwater.store.alerts import Alert, Changed
+from headwater.store.budgets import Budget
 
-MOST_CALLS = 55  # a minute; Reddit allows 60
-STALE_AFTER = timedelta(minutes=90)
 API_CALLS = "api_calls"
+CACHE_HITS = "cache_hits"
 STALE_SOURCES = "stale_sources"
-WATCHED = (API_CALLS, STALE_SOURCES)
+WATCHED = (API_CALLS, CACHE_HITS, STALE_SOURCES)
+LATELY = timedelta(hours=1)
+FEWEST_ANSWERS = 20  # that say anything about a share
 
 
-class Seen(NamedTuple):
-    """What the monitors look at."""
+class Limits(NamedTuple):
+    """From where on something is wrong: calls in one window, the share of answers, the time that a source waits."""
 
-    calls: int
-    stale: int
-
-
-def wrong_in(seen: Seen) -> dict[str, str]:
-    """The alerts that are due, each with what to say about it. Pure."""
-    found = {}
-    if seen.calls >= MOST_CALLS:
-        found[API_CALLS] = f"Communities were asked {seen.calls} times within a minute. Reddit allows 60."
-    if seen.stale:
-        sources = "1 source waits" if seen.stale == 1 else f"{seen.stale:,} sources wait"
-        minutes = int(STALE_AFTER.total_seconds() // 60)
-        found[STALE_SOURCES] = f"{sources} for a visit since {minutes} minutes or more. Does the crawl loop run?"
-    return found
+    calls: int = 55
+    cache_hits: float = 0.7
+    stale_after: timedelta = timedelta(minutes=90)
 
 
-def watch(conn: Connection, now: datetime) -> Changed:
-    """Look, and raise and clear alerts together with their events, which are the owner's."""
-    seen = Seen(alerts.community_visits(conn, now), alerts.overdue(conn, now - STALE_AFTER))
-    changed = alerts.keep(conn, WATCHED, wrong_in(seen), now)
+def too_many_calls(used: int, budget: Budget, limits: Limits) -> str | None:
+    """What to say about the calls of one window; None: nothing is wrong. Pure, as the next two are."""
+    if used < limits.calls:
+        return None
+    return f"{used} requests to Reddit within {budget.window.total_seconds():g} seconds; {budget.requests} are allowed."
+
+
+def too_few_hits(answers: int, unchanged: int, limits: Limits) -> str | None:
+    if answers < FEWEST_ANSWERS or unchanged >= answers * limits.cache_hits:
+        return None
+    share = f"{unchanged / answers:.0%} of what feeds answered within an hour was what we had already"
+    return f"Only {share}; {limits.cache_hits:.0%} is usual. Do servers ignore what we say we have?"
+
+
+def too_long_waits(stale: int, limits: Limits) -> str | None:
+    if not stale:
+        return None
+    sources = "1 source waits" if stale == 1 else f"{stale:,} sources wait"
+    minutes = int(limits.stale_after.total_seconds() // 60)
+    return f"{sources} for a visit since {minutes} minutes or more. Does the crawl loop run?"
+
+
+def watch_calls(conn: Connection, budget: Budget, limits: Limits, now: datetime) -> Changed:
+    """The monitors look, and raise and clear their alert together with its event, which is the owner's."""
+    return _keep(conn, API_CALLS, too_many_calls(budgets.note_use(conn, budget, now), budget, limits), now)
+
+
+def watch_cache(conn: Connection, limits: Limits, now: datetime) -> Changed:
+    return _keep(conn, CACHE_HITS, too_few_hits(*alerts.answers(conn, now - LATELY), limits), now)
+
+
+def watch_crawler(conn: Connection, limits: Limits, now: datetime) -> Changed:
+    return _keep(conn, STALE_SOURCES, too_long_waits(alerts.overdue(conn, now - limits.stale_after), limits), now)
+
+
+def _keep(conn: Connection, name: str, wrong: str | None, now: datetime) -> Changed:
+    changed = alerts.keep(conn, [name], {name: wrong} if wrong else {}, now)
     owner = accounts.owner(conn)
     if owner is not None:
         events = [catalogue.ALERT_RAISED(_facts(one), once=_once(one), reader=owner) for one in changed.raised]

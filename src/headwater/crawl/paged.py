@@ -12,6 +12,7 @@ A visit works until its time is nearly over. Being killed costs the page that wa
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import structlog
 
@@ -19,8 +20,8 @@ from headwater.crawl import walk
 from headwater.crawl.checkpoint import COMPLETED, Checkpoint
 from headwater.crawl.statuses import GONE
 from headwater.crawl.underway import Crawl, Later
-from headwater.crawl.visiting import Tools, body_hash, conditional, put_off, seen
-from headwater.errors import SourceFailure, StoreUnavailable, TimedOut
+from headwater.crawl.visiting import Tools, body_hash, conditional, in_its_turn, seen, take_turn
+from headwater.errors import NotYet, SourceFailure, StoreUnavailable, TimedOut
 from headwater.model import DueSource, Page, Request, Response, Visit
 from headwater.store import items, posts
 from headwater.store.db import Database
@@ -34,15 +35,21 @@ log = structlog.get_logger()
 
 
 async def visit(due: DueSource, tools: Tools, db: Database) -> Visit:
-    waits = await put_off(due, tools)
-    if waits:
-        return waits
+    return await in_its_turn(due, tools, partial(_visit, due, tools, db))
+
+
+async def _visit(due: DueSource, tools: Tools, db: Database) -> Visit:
     crawl = Crawl(due, tools, db)
     try:
         async with asyncio.timeout(tools.visit_seconds):
+            waits = await take_turn(due, tools)
+            if waits:
+                return waits
             await _crawl(crawl)
     except Later as later:
         return crawl.interrupted(later.at, later.why)
+    except NotYet as wait:
+        return crawl.interrupted(wait.until, wait.detail)
     except TimeoutError:
         if crawl.got_answers:
             return crawl.interrupted(tools.now())
@@ -113,8 +120,11 @@ async def _take_list(crawl: Crawl, asked: Request, response: Response) -> None:
     step = walk.step(page, known, stored, completed_at, crawl.asked_for)
     if step and checkpoint.current_page + 1 >= walk.page_limit(source):
         crawl.gap, step = completed_at is not None, None
+    elif step is None:
+        crawl.gap = page.facts.gap
     fresh = walk.fresh(page.items, known, checkpoint.row.started_at)
-    await crawl.save(checkpoint.listed(item_ids or post_ids, step), page.posts, fresh=fresh)
+    ids = [page.facts.watermark] if page.facts.watermark else item_ids or post_ids
+    await crawl.save(checkpoint.listed(ids, step), page.posts, fresh=fresh)
 
 
 async def _read_waiting(crawl: Crawl) -> None:

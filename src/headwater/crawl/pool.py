@@ -17,7 +17,7 @@ from headwater.crawl.follow import follow
 from headwater.crawl.tiers import BY_NAME, Assignment
 from headwater.errors import BadAddress, BadDocument
 from headwater.model import Reader
-from headwater.sources import KINDS
+from headwater.sources import reddit
 from headwater.store import moves, pool
 
 COLUMNS = ["source", "tier", "categories"]
@@ -68,10 +68,7 @@ def _candidate(cells: list[str], line: int) -> Candidate:
 
 def address_of(source: str) -> str:
     """Where a community, written as r/name, is read; anything else is an address already."""
-    if not source.startswith("r/"):
-        return source
-    page = f"https://www.reddit.com/{source.rstrip('/').lower()}"
-    return page if "reddit" in KINDS else f"{page}/.rss"
+    return reddit.community_address(source) or source
 
 
 def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], now: datetime) -> Imported:
@@ -115,7 +112,16 @@ def assignments(conn: Connection) -> list[Assignment]:
 
 def apply_tiers(conn: Connection) -> list[Assignment]:
     """Give every source its tier; returns what changed. Doing it again changes nothing."""
-    changed = [one for one in assignments(conn) if one.changes]
+    return _apply(conn, assignments(conn))
+
+
+def apply_pool_tiers(conn: Connection) -> list[Assignment]:
+    """The same for the sources of the pool alone: what people follow besides keeps its interval until they say so."""
+    return _apply(conn, tiers.assignments(one for one in pool.pooled(conn) if one.active))
+
+
+def _apply(conn: Connection, found: list[Assignment]) -> list[Assignment]:
+    changed = [one for one in found if one.changes]
     pool.assign(conn, [tiers.place_in(one.tier, one.standing) for one in changed if one.tier])
     return changed
 

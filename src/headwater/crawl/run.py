@@ -29,9 +29,10 @@ from headwater.crawl.visiting import (
     body_hash,
     conditional,
     failed,
+    in_its_turn,
     interval,
-    put_off,
     seen,
+    take_turn,
 )
 from headwater.errors import SourceFailure, TimedOut
 from headwater.fetch.politeness import cache_lifetime
@@ -56,12 +57,16 @@ class Look(NamedTuple):
 
 
 async def visit(due: DueSource, tools: Tools) -> Visit:
-    waits = await put_off(due, tools)
-    if waits:
-        return waits
+    return await in_its_turn(due, tools, partial(_visit, due, tools))
+
+
+async def _visit(due: DueSource, tools: Tools) -> Visit:
     started_at, started = tools.now(), time.monotonic()
     try:
         async with asyncio.timeout(tools.visit_seconds):
+            waits = await take_turn(due, tools)
+            if waits:
+                return waits
             look = await _look(due, tools)
     except TimeoutError:
         failure: SourceFailure = TimedOut(f"The visit took more than {tools.visit_seconds:g} s.")
@@ -79,7 +84,7 @@ def ended(due: DueSource, look: Look, started_at: datetime, seconds: float, tool
     if look.cut_short is None or look.page is None:
         return concluded(due, look, started_at, seconds, tools)
     visit = failed(due, look.cut_short, started_at, seconds, tools)
-    return visit._replace(posts=look.page.posts, facts=look.page.facts)
+    return visit._replace(posts=look.page.posts, facts=look.page.facts, beside=look.page.beside)
 
 
 async def _look(due: DueSource, tools: Tools) -> Look:
@@ -132,7 +137,7 @@ async def _next_turn(kind: Kind, tools: Tools) -> None:
 async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Page, SourceFailure | None]:
     """All pages as one, as far as they could be had in time, and what went wrong with the next one."""
     kind = tools.kinds[due.source.kind]
-    posts, asked, gap = list(page.posts), page.next, page.facts.gap
+    posts, beside, asked, gap = list(page.posts), list(page.beside), page.next, page.facts.gap
     failure: SourceFailure | None = None
     try:
         async with asyncio.timeout(tools.visit_seconds / 2):
@@ -143,13 +148,14 @@ async def _following_pages(due: DueSource, page: Page, tools: Tools) -> tuple[Pa
                 response = await _ask(kind, asked, tools)
                 further = await tools.readers.read(due.source, due.state, response)
                 posts += further.posts
-                asked, gap = further.next, gap and further.facts.gap
+                beside += further.beside
+                asked, gap = further.next, further.facts.gap if further.posts else gap
     except TimeoutError:
         failure = TimedOut("There was no time for all pages of the listing.")
     except SourceFailure as error:
         failure = error
     facts = page.facts._replace(gap=gap and failure is None)
-    return page._replace(posts=posts, facts=facts), failure
+    return page._replace(posts=posts, facts=facts, beside=beside), failure
 
 
 def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, tools: Tools) -> Visit:
@@ -174,6 +180,7 @@ def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, 
         ),
         state=look.state,
         posts=page.posts if page else [],
+        beside=page.beside if page else [],
         facts=page.facts if page else None,
         http_status=response.status,
         bytes=len(response.body),

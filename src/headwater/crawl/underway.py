@@ -17,7 +17,7 @@ from headwater.crawl.record import PageTaken, record_page
 from headwater.crawl.schedule import next_check
 from headwater.crawl.statuses import BUSY
 from headwater.crawl.visiting import Tools, ask, authorized, deferred, failed, interval, noted
-from headwater.errors import BadInput, FetchFailed, SourceFailure, StoreUnavailable
+from headwater.errors import BadInput, FetchFailed, NotAsked, SourceFailure, StoreUnavailable
 from headwater.fetch.failures import is_our_network
 from headwater.fetch.politeness import cache_lifetime
 from headwater.model import DueSource, Facts, Item, Page, Post, Request, Response, Visit
@@ -54,7 +54,7 @@ class Crawl:
         self.list_pages = 0
         self.asked_for: set[tuple[str, bytes | None]] = set()  # pages of the list
         self._way = tools.ways.get(due.source.kind)
-        self._has_turn = True  # the claim gave out a slot at the source's host, or `put_off` took a request
+        self._has_turn = True  # the claim gave out a slot at the source's host, or `take_turn` took a request
         self._started_at, self._started = tools.now(), time.monotonic()
         self._works_until = self._started + tools.visit_seconds * SHARE_OF_TIME
         self._answers: list[tuple[int, int]] = []  # status and bytes
@@ -132,8 +132,11 @@ class Crawl:
         if self.checkpoint.current_page == 0:
             self._facts = page.facts._replace(note=noted(self.due.note, page.facts.note))
         else:  # a further page does not say what the list is called or where it is at home
-            before = self._facts or Facts(note=self.due.note)
-            self._facts = before._replace(truncated=before.truncated or page.facts.truncated)
+            before, said = self._facts or Facts(note=self.due.note), page.facts
+            found_out = {**before.settings, **said.settings}
+            self._facts = before._replace(truncated=before.truncated or said.truncated, settings=found_out)
+        if not page.facts.whole:  # the same bytes would mean something else next time
+            self.state = self.state._replace(etag=None, last_modified=None, body_hash=None)
 
     async def save(
         self,
@@ -158,14 +161,17 @@ class Crawl:
         seen = self.state.last_seen_created_at
         if newest and (seen is None or newest[1] > seen):
             self.state = self.state._replace(last_seen_post_id=newest[0], last_seen_created_at=newest[1])
+        if self.kind.tells_watermark:
+            self.state = self.state._replace(last_seen_post_id=self.checkpoint.max_id)
 
     def is_about_all(self, error: SourceFailure) -> bool:
         """Whether a failure is no fault of the page that was asked for: trying others would be of no use."""
-        return error.facts.get("http_status") in BUSY or is_our_network(error)
+        return error.facts.get("http_status") in BUSY or is_our_network(error) or isinstance(error, NotAsked)
 
     def ended(self) -> Visit:
         brought = any(self._counted[change] for change in ("new", "edited", "touched"))
-        is_empty = self.list_pages > 0 and not self._named and self.checkpoint.current_page <= 1
+        only_news = self.kind.tells_watermark and self.due.state.last_seen_created_at is not None
+        is_empty = self.list_pages > 0 and not self._named and self.checkpoint.current_page <= 1 and not only_news
         outcome = "empty" if is_empty else "ok" if brought else "unchanged"
         next_at = next_check(
             self.tools.now(), interval(self.due, self.tools), chance=self.tools.chance(), wishes=(self._lasts,)

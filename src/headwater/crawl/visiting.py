@@ -1,4 +1,4 @@
-"""What every visit shares: the tools it works with, waiting for its turn, asking, and how it ends where it fails."""
+"""What every visit shares: the tools it works with, its turn, asking, and how it ends where it fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.crawl.readers import Readers
 from headwater.crawl.robots import Robots
 from headwater.crawl.schedule import next_check
 from headwater.crawl.statuses import BUSY, judge
-from headwater.errors import AnswerBroken, Blocked, SourceFailure
+from headwater.errors import AnswerBroken, Blocked, KeyMissing, NotAsked, NotYet, SourceFailure
 from headwater.fetch.failures import is_our_network
 from headwater.model import DueSource, Request, Response, SourceState, Visit
 from headwater.sources import KINDS, Kind
@@ -23,10 +23,20 @@ VALIDATORS_LIVE = timedelta(days=8)
 
 
 class Way(Protocol):
-    """How a kind of source is asked that has a budget of requests."""
+    """How a kind of source is asked that has a budget of requests.
+
+    A visit keeps one of `places` to its end. So no request queues for a connection while its place in the budget ages:
+    what was taken out of the budget goes out at once.
+    """
+
+    @property
+    def places(self) -> asyncio.Semaphore: ...
 
     async def turn(self) -> datetime | None:
-        """Take one request out of the budget; None: go ahead. Otherwise the time at which to ask again."""
+        """Take one request out of the budget; None: go ahead. Otherwise the time at which to ask again.
+
+        Raises NotYet where that is no matter of whose turn it is.
+        """
 
     async def wait(self) -> None:
         """Take one as soon as there is one."""
@@ -56,22 +66,39 @@ class Tools(NamedTuple):
     browser: Callable[[Request], Awaitable[Response]] | None = None
 
 
-async def put_off(due: DueSource, tools: Tools) -> Visit | None:
-    """Wait until the visit may begin; where it may not, the visit that says so and until when."""
+async def in_its_turn(due: DueSource, tools: Tools, visit: Callable[[], Awaitable[Visit]]) -> Visit:
+    """Begin a visit at its time and in a place of its way; where it may not begin, the visit that says so."""
     wait = (due.start_at - tools.now()).total_seconds()
     if wait > 0:
         await asyncio.sleep(wait)
-    now = tools.now()
-    held_until = tools.held.get(due.host)
-    if held_until and held_until > now:
-        return deferred(due, now, held_until, f"{due.host} asked for a pause")
     way = tools.ways.get(due.source.kind)
-    turn_at = await way.turn() if way else None
+    if way is None:
+        return _held_back(due, tools) or await visit()
+    async with way.places:
+        if tools.now() + timedelta(seconds=tools.visit_seconds) > due.lease_until:
+            return deferred(due, tools.now(), tools.now(), f"its turn at {due.host}")
+        return _held_back(due, tools) or await visit()
+
+
+async def take_turn(due: DueSource, tools: Tools) -> Visit | None:
+    """Take a visit's first request out of the budget of its way; where that is spent, the visit that says so."""
+    way = tools.ways.get(due.source.kind)
+    try:
+        turn_at = await way.turn() if way else None
+    except NotYet as wait:
+        return deferred(due, tools.now(), wait.until, wait.detail)
     if turn_at is None:
         return None
     tools.held[due.host] = turn_at
-    spent = deferred(due, now, turn_at, f"its turn at {due.host}")
+    spent = deferred(due, tools.now(), turn_at, f"its turn at {due.host}")
     return spent._replace(host=due.host, hold_host_until=turn_at)
+
+
+def _held_back(due: DueSource, tools: Tools) -> Visit | None:
+    now, held_until = tools.now(), tools.held.get(due.host)
+    if held_until and held_until > now:
+        return deferred(due, now, held_until, f"{due.host} asked for a pause")
+    return None
 
 
 async def ask(
@@ -128,7 +155,7 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
     http_status = error.facts.get("http_status")
     pause = error.facts.get("retry_after")
     busy = http_status in BUSY
-    blames_source = not (http_status == 429 or is_our_network(error))
+    blames_source = not (http_status == 429 or is_our_network(error) or isinstance(error, NotAsked))
     next_at = next_check(
         now,
         interval(due, tools),
@@ -161,7 +188,7 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
 def _status_after(due: DueSource, error: SourceFailure, blames_source: bool) -> str:
     if error.facts.get("http_status") == 410:
         return "retired"
-    if isinstance(error, Blocked):
+    if isinstance(error, Blocked | KeyMissing):
         return "blocked"
     return "failing" if blames_source else due.status
 

@@ -57,9 +57,14 @@ def step(
     completed_at: datetime | None,
     asked_for: Collection[tuple[str, bytes | None]],
 ) -> Request | None:
-    """The page of the list to read after this one; None: the walk ends here. A list that leads back has no end."""
+    """The page of the list to read after this one; None: the walk ends here. A list that leads back has no end.
+
+    A list that was asked for what is newer than a watermark ends there by itself.
+    """
     following = page.next
-    if following is None or is_known_ground(page, known, stored, completed_at):
+    if following is None:
+        return None
+    if page.facts.watermark is None and is_known_ground(page, known, stored, completed_at):
         return None
     return None if (following.url, following.body) in asked_for else following
 

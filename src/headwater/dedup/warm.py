@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import fcntl
 import os
 import shutil
 import sys
@@ -79,18 +80,36 @@ def _mappings(maps: str, name: str) -> Iterator[tuple[int, int]]:
             yield int(start, 16), int(end, 16)
 
 
-def main() -> None:
+def make() -> None:
+    """Compile everything, unless another process has done so while this one waited for it."""
+    with _one_at_a_time():
+        if not is_compiled():
+            _use_everything()
+            _take_note()
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Processes that start together would do the same on the same cores, and outlive those that were killed."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            folder().parent.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(stack.enter_context((folder().parent / "compiling").open("w")), fcntl.LOCK_EX)
+        yield
+
+
+def _use_everything() -> None:
+    """Each function is compiled when it is used for the first time."""
     from headwater.dedup.engine import Engine
 
-    os.nice(10)
     now = datetime.now(UTC)
     engine = Engine(window_seconds=3600)
     posts = [PostText(number, 1, text, text, None, now) for number, text in enumerate(_SAMPLES)]
     engine.decide(posts)
     engine.forget(posts[0])
     engine.expire(now)
-    _take_note()
 
 
 if __name__ == "__main__":
-    main()
+    os.nice(10)
+    make()

@@ -65,9 +65,9 @@ def deliver(conn: Connection, consumer: Consumer, partition: int, events: Sequen
     return len(fresh)
 
 
-def retry(conn: Connection, consumer: Consumer, partition: int, now: datetime) -> None:
+def retry(conn: Connection, consumer: Consumer, partition: int, now: datetime, most: int = 50) -> None:
     """Try the letters again whose time has come; a failure now is the last. Then what waited for them goes on."""
-    for letter in letters.due(conn, consumer.name, partition, now):
+    for letter in letters.due(conn, consumer.name, partition, now, most):
         error = _attempt(conn, consumer, [letter.event])
         if error is None:
             _handled_after_all(conn, letter)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
@@ -21,6 +21,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from sqlalchemy import Connection
 
 from headwater.errors import HeadwaterError, UnreadableEvent
+from headwater.events.caution import FirstBatches
 from headwater.events.delivery import Consumer, deliver, retry
 from headwater.store import letters, outbox
 from headwater.store.db import Database
@@ -92,12 +93,13 @@ async def follow(
 ) -> None:
     """Let a consumer follow its topics until `stop` is set. Where Kafka or the store is away, it waits for them."""
     membership = Membership(consumer, brokers, prefix)
+    first = FirstBatches(db, consumer, step, now)
     retried = 0.0
     try:
         while not stop.is_set():
             messages = await membership.next(consumer.batch)
             try:
-                await _deliver_all(db, consumer, membership, messages, now)
+                await _deliver_all(db, consumer, membership, messages, now, first)
                 if time.monotonic() - retried > RETRY_SECONDS:
                     await _retry_due(db, consumer, now)
                     retried = time.monotonic()
@@ -120,14 +122,17 @@ async def _rest(seconds: float, stop: asyncio.Event) -> None:
 
 
 async def _deliver_all(
-    db: Database, consumer: Consumer, membership: Membership, messages: list[Message], now: Clock
+    db: Database, consumer: Consumer, membership: Membership, messages: list[Message], now: Clock, first: FirstBatches
 ) -> None:
     """Deliver partition by partition. What could not be delivered is read again: it was never passed."""
     left = by_partition(messages)
     try:
         for partition in list(left):
             events = readable(left[partition])
-            await db.write(step, consumer, partition, events, now())
+            if first.is_over(partition):
+                await db.write(step, consumer, partition, events, now())
+            else:
+                await first.handle(partition, events)
             await membership.passed(left.pop(partition))
     finally:
         if left:
@@ -153,7 +158,7 @@ def readable(messages: Iterable[Message]) -> list[LoggedEvent]:
     return events
 
 
-def step(conn: Connection, consumer: Consumer, partition: int, events: list[LoggedEvent], now: datetime) -> int:
+def step(conn: Connection, consumer: Consumer, partition: int, events: Sequence[LoggedEvent], now: datetime) -> int:
     """Deliver a batch. A process that Kafka took for dead may be at it too: whoever has the cursor goes first."""
     outbox.wait_for_cursor(conn, consumer.name, partition, now)
     retry(conn, consumer, partition, now)

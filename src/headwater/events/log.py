@@ -6,12 +6,14 @@ process at a time, so the order of a key holds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection
 
 from headwater.events.delivery import Consumer, deliver, retry
 from headwater.store import letters, outbox
+from headwater.store.outbox import LoggedEvent
 
 
 def pending(conn: Connection, consumer: Consumer, now: datetime) -> list[int]:
@@ -24,8 +26,25 @@ def step(conn: Connection, consumer: Consumer, partition: int, now: datetime) ->
     position = outbox.take_cursor(conn, consumer.name, partition)
     if position is None:
         return 0
+    return _pass(conn, consumer, partition, outbox.after(conn, partition, position, consumer.batch), now)
+
+
+def next_batch(conn: Connection, consumer: Consumer, partition: int) -> list[LoggedEvent]:
+    """What `step` would handle now."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    return [] if position is None else outbox.after(conn, partition, position, consumer.batch)
+
+
+def take(conn: Connection, consumer: Consumer, partition: int, events: Sequence[LoggedEvent], now: datetime) -> int:
+    """Handle these events of a partition, unless the consumer has moved past them; returns how many it moved past."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    if position is None:
+        return 0
+    return _pass(conn, consumer, partition, [event for event in events if event.position > position], now)
+
+
+def _pass(conn: Connection, consumer: Consumer, partition: int, events: list[LoggedEvent], now: datetime) -> int:
     retry(conn, consumer, partition, now)
-    events = outbox.after(conn, partition, position, consumer.batch)
     if events:
         deliver(conn, consumer, partition, events, now)
         outbox.move_cursor(conn, consumer.name, partition, events[-1].position, now)

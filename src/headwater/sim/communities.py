@@ -70,9 +70,17 @@ class SimPost(NamedTuple):
     def comments_at(self, now: datetime) -> int:
         return self.score_at(now) // 3
 
+    def comment_at(self, place: int) -> datetime:
+        """When the comment of this place, 0 being the first, was written: when the score first allows it."""
+        share = (3 * (place + 1) - 1) / self.liked
+        return self.created_at + timedelta(hours=-4 * math.log(1 - share)) if share < 1 else self.created_at
+
 
 class Habits(NamedTuple):
-    """How lively a community is, and how often what happens in it. Shares are of all posts."""
+    """How lively a community is, and how often what happens in it. Shares are of all posts.
+
+    `flood` is how many posts come at once, some day about the middle: more, perhaps, than a listing shows.
+    """
 
     posts_per_day: float = 60.0
     late: float = 0.05
@@ -82,6 +90,7 @@ class Habits(NamedTuple):
     links: float = 0.3
     crossposts: float = 0.05
     bursts: float = 0.1
+    flood: int = 0
 
 
 def history(name: str, begins: datetime, lasts: timedelta, seed: int, habits: Habits) -> list[SimPost]:
@@ -89,9 +98,14 @@ def history(name: str, begins: datetime, lasts: timedelta, seed: int, habits: Ha
     chance = random.Random(f"{seed}:{name}")
     gap = 86_400 / habits.posts_per_day
     posts: list[SimPost] = []
+    flood_at, flooded = begins + lasts * random.Random(f"flood:{seed}:{name}").uniform(0.3, 0.7), 0
     at = begins.replace(microsecond=0)
     while at < begins + lasts:
         posts.append(_post(name, len(posts), at, posts, chance, habits))
+        if at >= flood_at and flooded < habits.flood:
+            flooded += 1
+            at += timedelta(seconds=flooded % 2)
+            continue
         # Now and then several in one second, as after a piece of news: a time alone does not tell posts apart.
         pause = 0 if chance.random() < habits.bursts else 1 + int(chance.expovariate(1 / gap))
         at += timedelta(seconds=pause)

@@ -9,44 +9,22 @@ Whoever uses only what Reddit has cannot tell the difference.
 from __future__ import annotations
 
 import argparse
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from http.server import ThreadingHTTPServer
 
 from headwater.sim.communities import Habits
 from headwater.sim.reddit_http import door_of
 from headwater.sim.reddit_world import SimReddit, simulated
+from headwater.sim.serving import served
 
 
 @contextmanager
 def serving(reddit: SimReddit, port: int = 0) -> Iterator[SimReddit]:
     """Serve it on loopback; `url` is where."""
-    server = _open(reddit, port)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with served(door_of(reddit), port) as reddit.url:
         yield reddit
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Whoever asked has gone; that is no trouble of ours."""
-
-
-def _open(reddit: SimReddit, port: int) -> ThreadingHTTPServer:
-    server = _Server(("127.0.0.1", port), door_of(reddit))
-    reddit.url = f"http://127.0.0.1:{server.server_port}"
-    return server
 
 
 def main() -> None:

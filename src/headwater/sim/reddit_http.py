@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from headwater.sim.communities import SPANS, SimPost, listed, page_of
-from headwater.sim.reddit_world import Asked, SimReddit
+from headwater.sim.reddit_world import Asked, ListedPage, SimReddit
 
 SITE = "https://www.reddit.com"
 DEFAULT_LIMIT = 25
@@ -25,6 +25,7 @@ class Answer(NamedTuple):
     body: bytes = b""
     headers: Mapping[str, str] = {}
     shows: tuple[SimPost, ...] = ()
+    following: str | None = None
 
 
 class Ask(NamedTuple):
@@ -77,8 +78,8 @@ def answer_with_faults(reddit: SimReddit, asked: Ask) -> Answer:
         counted = {"x-ratelimit-remaining": f"{max(0, left):.1f}", "x-ratelimit-reset": str(reset)}
         answer = answer._replace(headers={**answer.headers, **counted})
     with reddit.lock:
-        if fault != "cut":
-            reddit.note_shown(list(answer.shows), now)
+        if reddit.keeps_record:
+            _keep_record(reddit, asked, answer, now, is_whole=answer.status == 200 and fault != "cut")
         reddit.asked.append(Asked(now, asked.path, answer.status))
     if fault == "slow":
         time.sleep(reddit.faults.slow_seconds)
@@ -87,6 +88,16 @@ def answer_with_faults(reddit: SimReddit, asked: Ask) -> Answer:
         length = {"Content-Length": str(len(answer.body) + 100)}
         return answer._replace(body=answer.body[: len(answer.body) // 2], headers={**answer.headers, **length})
     return answer
+
+
+def _keep_record(reddit: SimReddit, asked: Ask, answer: Answer, now: datetime, is_whole: bool) -> None:
+    if is_whole:
+        reddit.note_shown(list(answer.shows), now)
+    match [step for step in asked.path.split("/") if step]:
+        case ["r", name, sort, *_] if sort in _SORTS:
+            span, after = asked.query.get("t", "day"), asked.query.get("after")
+            page = ListedPage(now, name.lower(), sort, span, after, answer.following, answer.shows, is_whole)
+            reddit.pages.append(page)
 
 
 def _answer_or_fault(reddit: SimReddit, asked: Ask, now: datetime, fault: str | None, left: int) -> Answer:
@@ -127,15 +138,44 @@ def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -
         return Answer(302, b"", {"Location": f"/subreddits/search?q={name}"})
     limit = asked.query.get("limit", "")
     wanted = min(100, max(1, int(limit))) if limit.isdigit() else DEFAULT_LIMIT
+    if steps[1:] == ["comments"]:
+        return _json(_comments([post for post in everything if post.is_listed(now)], now, wanted))
     span = asked.query.get("t", "day")
     there = listed(everything, now, sort, span if span in SPANS else "day")[: reddit.limits.listing]
     page, after = page_of(there, everything, sort, asked.query.get("after"), wanted)
     if is_feed:
-        return Answer(200, _feed(name, page, now), {"Content-Type": "application/atom+xml"}, tuple(page))
+        return Answer(200, _feed(name, page, now), {"Content-Type": "application/atom+xml"}, tuple(page), after)
     children = [{"kind": "t3", "data": as_json(post, now)} for post in page]
     document = {"kind": "Listing", "data": {"after": after, "before": None, "dist": len(page), "children": children}}
     raw = asked.query.get("raw_json") == "1"
-    return _json(document if raw else _escaped(document))._replace(shows=tuple(page))
+    return _json(document if raw else _escaped(document))._replace(shows=tuple(page), following=after)
+
+
+def _comments(posts: list[SimPost], now: datetime, wanted: int) -> dict[str, Any]:
+    """The newest comments of a community, as the API lists them."""
+    written = [(post.comment_at(place), place, post) for post in posts for place in range(post.comments_at(now))]
+    written.sort(key=lambda one: (one[0], one[2].id, one[1]), reverse=True)
+    children = [{"kind": "t1", "data": comment_json(post, place, now)} for _, place, post in written[:wanted]]
+    return {"kind": "Listing", "data": {"after": None, "before": None, "dist": len(children), "children": children}}
+
+
+def comment_json(post: SimPost, place: int, now: datetime) -> dict[str, Any]:
+    """A comment as the API writes it. Every third answers the one before it."""
+    id, version = f"t1_{post.id.removeprefix('t3_')}{place}", post.version_at(now)
+    answers = place % 3 == 2
+    return {
+        "name": id,
+        "link_id": post.id,
+        "parent_id": f"t1_{post.id.removeprefix('t3_')}{place - 1}" if answers else post.id,
+        "link_title": version.title,
+        "author": f"commenter{place}",
+        "body": f"Comment {place} on {version.title}",
+        "body_html": _markdown(f"Comment {place} on {version.title}"),
+        "created_utc": int(post.comment_at(place).timestamp()),
+        "edited": False,
+        "score": 1 + place % 5,
+        "permalink": f"/r/{post.community}/comments/{post.id.removeprefix('t3_')}/x/{id.removeprefix('t1_')}/",
+    }
 
 
 def as_json(post: SimPost, now: datetime) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,11 @@ class Clock:
     def advance(self, by: timedelta) -> datetime:
         with self._lock:
             self._now += max(by, timedelta(0))
+            return self._now
+
+    def advance_to(self, moment: datetime) -> datetime:
+        with self._lock:
+            self._now = max(self._now, moment)
             return self._now
 
 
@@ -56,9 +62,25 @@ class Asked(NamedTuple):
     status: int
 
 
+class ListedPage(NamedTuple):
+    """A page of a listing as it was asked for and shown. `whole` is False where it did not arrive, or not all of it."""
+
+    at: datetime
+    community: str
+    sort: str
+    span: str
+    after: str | None
+    following: str | None
+    posts: tuple[SimPost, ...]
+    whole: bool
+
+
 @dataclass
 class SimReddit:
-    """The whole of it, as tests see it. `shown` says which versions of each post left in an answer that was whole."""
+    """The whole of it, as tests see it. `shown` says which versions of each post left in an answer that was whole.
+
+    `keeps_record` is False where nobody will look at `shown` and `pages`, and it has to be quick.
+    """
 
     posts: Mapping[str, list[SimPost]]
     clock: Clock
@@ -69,6 +91,9 @@ class SimReddit:
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
     shown: dict[str, list[Version]] = field(default_factory=dict)
+    pages: list[ListedPage] = field(default_factory=list)
+    faulted: Counter[str] = field(default_factory=Counter)
+    keeps_record: bool = True
     tokens: dict[str, datetime] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -103,6 +128,7 @@ class SimReddit:
         for name in ("busy", "broken", "unavailable", "slow", "cut"):
             roll -= getattr(self.faults, name)
             if roll < 0:
+                self.faulted[name] += 1
                 return name
         return None
 

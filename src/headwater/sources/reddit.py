@@ -4,27 +4,28 @@ The watermark is the newest post of which all that came before it is stored. How
 
 - `new` lists by time. Pages are followed until one shows a post older than the watermark; then nothing newer was left
   out. Where the listing ends first, posts have gone by unseen: that is a gap, and the visit says so. Pages are followed
-  `LOOK_BACK` further, because a post that moderators held back appears late, at the place of its older time.
+  `LOOK_BACK` further, because a post that moderators held back appears late, at the place of its older time. A listing
+  that is so long that Reddit cut it off within this stretch may hide such a post, which is a gap as well.
 - `top`, `hot` and `rising` do not list by time: what they show first may be newer than much that they do not show. The
   watermark moves only where the whole listing was on the page and its time filter reaches back to the watermark.
   Otherwise it stays; the posts are stored all the same, and the next visit by time begins where the last one ended.
+
+Where the source's settings ask for `comments`, the newest comments of the community are one more request at the end of
+a visit. They are replies, and stand beside the listing: no watermark moves for them.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import orjson
-
-from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed, TooDeep
+from headwater.errors import EmptyAnswer, NotAFeed
 from headwater.model import Facts, Page, Post, Request, Response, Source, SourceState
 from headwater.sources import reddit_posts, rss
-from headwater.sources.feeds.walls import instead_of_a_feed
+from headwater.sources.json_answers import document_in
 
 SITE = "https://www.reddit.com"
 API = "https://oauth.reddit.com"
@@ -39,6 +40,7 @@ TIME_FILTERS = {
 }
 PAGE_LIMIT = 100  # the most that Reddit shows on one page
 LOOK_BACK = timedelta(hours=2)
+LONG_LISTING = 800  # Reddit shows about 1,000 posts; one that ends after fewer than this has ended, not been cut off
 BY_FEED = (
     "Read by its public feed, about one community a minute and without scores, because no credentials for Reddit's API"
     " are set (HEADWATER_REDDIT_CLIENT_ID and HEADWATER_REDDIT_CLIENT_SECRET)."
@@ -77,16 +79,20 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
     if body[:1] == b"<":
         return _read_feed(source, state, response._replace(body=body))
     children, after = _parsed(body)
+    if _is_comments(response.url):
+        # Whether the listing had a gap is not for this page to say.
+        return Page([], None, Facts(), beside=reddit_posts.comments_in(children, response.received_at))
     posts = reddit_posts.posts_in(children, response.received_at)
     facts = Facts(format="reddit", title=reddit_posts.community_in(children) or _name(source), link=source.address)
     sort, mark = _sort_of(response.url), state.last_seen_created_at
     if sort != "new":
         facts = facts._replace(whole=after is None and _covers(response, mark))
-        return Page(posts, None, facts)
-    facts = facts._replace(gap=_is_all_news(response.url, posts, mark))
+        return Page(posts, _comments(source), facts)
+    shown = _shown_before(response.url) + len(posts)
+    facts = facts._replace(gap=_is_gap(posts, mark, shown))
     if mark is None or after is None or _goes_back_to(posts, mark - LOOK_BACK):
-        return Page(posts, None, facts)
-    return Page(posts, _listing(source, sort, PAGE_LIMIT, after), facts)
+        return Page(posts, _comments(source), facts)
+    return Page(posts, _listing(source, sort, PAGE_LIMIT, after, shown), facts)
 
 
 def _read_feed(source: Source, state: SourceState, response: Response) -> Page:
@@ -94,7 +100,7 @@ def _read_feed(source: Source, state: SourceState, response: Response) -> Page:
     posts = [reddit_posts.from_feed(post) for post in page.posts]
     by_time = _sort_of(response.url) == "new"
     facts = page.facts._replace(title=_name(source), link=source.address, note=BY_FEED, whole=by_time, hub=None)
-    gap = by_time and _is_all_news(response.url, posts, state.last_seen_created_at)
+    gap = by_time and _is_gap(posts, state.last_seen_created_at, len(posts))
     return Page(posts, None, facts._replace(gap=gap))
 
 
@@ -103,14 +109,17 @@ def _goes_back_to(posts: Sequence[Post], time: datetime) -> bool:
     return any(post.dated and post.created_at < time for post in posts)
 
 
-def _is_all_news(url: str, posts: Sequence[Post], mark: datetime | None) -> bool:
-    """Whether a page by time shows only what is newer than the watermark: if this is all, there is a gap.
-
-    A first page with nothing on it is a community without posts; a further one is an end that came too early.
-    """
-    if mark is None or not (posts or "after" in _query(url)):
+def _is_gap(posts: Sequence[Post], mark: datetime | None, shown: int) -> bool:
+    """Whether posts went by unseen if a listing by time, of which `shown` posts were seen, ends with these."""
+    if mark is None or not posts:
         return False
-    return all(post.created_at > mark for post in posts)
+    is_all_news = all(post.created_at > mark for post in posts)
+    return is_all_news or (shown >= LONG_LISTING and not _goes_back_to(posts, mark - LOOK_BACK))
+
+
+def _shown_before(url: str) -> int:
+    count = _query(url).get("count", "")
+    return int(count) if count.isdecimal() else 0
 
 
 def _covers(response: Response, mark: datetime | None) -> bool:
@@ -121,14 +130,27 @@ def _covers(response: Response, mark: datetime | None) -> bool:
     return span is None or mark is None or response.received_at - span <= mark
 
 
-def _listing(source: Source, sort: str, limit: int, after: str | None = None) -> Request:
+def _listing(source: Source, sort: str, limit: int, after: str | None = None, shown: int = 0) -> Request:
+    """`shown` is how many posts the pages before have shown; Reddit calls it `count`."""
     query: dict[str, str | int] = {"limit": limit, "raw_json": 1}
     if sort == "top":
         query["t"] = _time_filter(source)
     if after:
-        query["after"] = after
+        query |= {"after": after, "count": shown}
     path = urlsplit(source.address).path.rstrip("/")
     return Request(f"{API}{path}/{sort}?{urlencode(query)}", (("Accept", "application/json"),))
+
+
+def _comments(source: Source) -> Request | None:
+    if source.settings.get("comments") is not True:
+        return None
+    path = urlsplit(source.address).path.rstrip("/")
+    query = urlencode({"limit": PAGE_LIMIT, "raw_json": 1})
+    return Request(f"{API}{path}/comments?{query}", (("Accept", "application/json"),))
+
+
+def _is_comments(url: str) -> bool:
+    return urlsplit(url).path.endswith("/comments")
 
 
 def _sort(source: Source) -> str:
@@ -157,7 +179,7 @@ def _name(source: Source) -> str:
 
 def _parsed(body: bytes) -> tuple[list[Any], str | None]:
     """What a listing lists, and what the next page comes after; None: this was the last."""
-    document = _document(body)
+    document = document_in(body, "Reddit")
     data = document.get("data") if isinstance(document, dict) and document.get("kind") == "Listing" else None
     children = data.get("children") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(children, list):
@@ -166,26 +188,3 @@ def _parsed(body: bytes) -> tuple[list[Any], str | None]:
         raise NotAFeed("Reddit has no community of this name: it offered a search instead.")
     after = data.get("after")
     return children, after if isinstance(after, str) and reddit_posts.is_id(after) else None
-
-
-def _document(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        return _read_leniently(body, error)
-
-
-def _read_leniently(body: bytes, reason: orjson.JSONDecodeError) -> Any:
-    """orjson refuses half a character (a lone surrogate), which is no reason to lose a page of posts."""
-    try:
-        return json.loads(body)
-    except RecursionError as error:
-        raise TooDeep("The JSON document is nested too deeply.") from error
-    except ValueError:
-        raise _not_json(body, reason) from reason
-
-
-def _not_json(body: bytes, reason: orjson.JSONDecodeError) -> ReadFailed:
-    if b"<html" in body[:2000].lower():
-        return instead_of_a_feed(body)
-    return NotAFeed(f"Reddit's answer looks like JSON but cannot be read: {reason}.")

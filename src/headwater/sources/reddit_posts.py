@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from html import escape, unescape
 from typing import Any
 
@@ -19,8 +19,8 @@ SITE = "https://www.reddit.com"
 MAX_TITLE = 1_000
 MAX_NAME = 100
 MAX_ENCLOSURES = 20
-EARLIEST = datetime(2005, 1, 1, tzinfo=UTC)  # Reddit is from then
-TOO_FAR_AHEAD = timedelta(minutes=10)  # one clock may be off by that much
+EARLIEST = datetime(2005, 1, 1, tzinfo=UTC).timestamp()  # Reddit is from then
+TOO_FAR_AHEAD = 600.0  # seconds; one clock may be off by that much
 _LARGEST = 2**31 - 1
 
 _ID = re.compile(r"t[1-6]_[0-9a-z]{1,20}")
@@ -45,6 +45,19 @@ def posts_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
         id = _id(data)
         if id and id not in found:
             found[id] = _post(id, data, received_at)
+    return list(found.values())
+
+
+def comments_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
+    """The comments among what a listing lists, each once, as replies."""
+    found = {}
+    for child in children:
+        data = child.get("data") if isinstance(child, dict) and child.get("kind") == "t1" else None
+        if not isinstance(data, dict):
+            continue
+        id = _text(data, "name")
+        if is_id(id) and id.startswith("t1_") and id not in found:
+            found[id] = _comment(id, data, received_at)
     return list(found.values())
 
 
@@ -75,7 +88,7 @@ def from_feed(post: Post) -> Post:
 
 
 def _post(id: str, data: dict[str, Any], received_at: datetime) -> Post:
-    url = safe_link(_text(data, "permalink"), SITE) or f"{SITE}/comments/{id.removeprefix('t3_')}"
+    url = safe_link(_text(data, "permalink"), f"{SITE}/") or f"{SITE}/comments/{id.removeprefix('t3_')}"
     title = _line(_text(data, "title"), MAX_TITLE)
     gone = _gone(data)
     link = None if data.get("is_self") is True or gone else safe_link(_text(data, "url"), None)
@@ -98,6 +111,32 @@ def _post(id: str, data: dict[str, Any], received_at: datetime) -> Post:
         reference=Reference("crosspost", parent) if is_id(parent) else None,
         enclosures=() if gone else tuple(_media(data))[:MAX_ENCLOSURES],
         extra=_extra(data, link, gone),
+    )
+
+
+def _comment(id: str, data: dict[str, Any], received_at: datetime) -> Post:
+    on = _line(_text(data, "link_title"), MAX_TITLE)
+    url = safe_link(_text(data, "permalink"), SITE)
+    gone = _GONE.get(_text(data, "body").strip())
+    html = _text(data, "body_html")
+    content = clean_html(html, url or SITE).strip() if html else text_as_html(_text(data, "body"))
+    title, content = f"Re: {on}" if on else "", "" if gone else content
+    published = _moment(data, "created_utc", received_at)
+    parent, post = _text(data, "parent_id"), _text(data, "link_id")
+    author = _line(_text(data, "author"), MAX_NAME)
+    return Post(
+        source_post_id=id,
+        url=url,
+        title=title,
+        content=content,
+        author=author if author and author not in _GONE else None,
+        created_at=published or received_at,
+        text_hash=text_hash(title, content),
+        dated=published is not None,
+        updated_at=_moment(data, "edited", received_at),
+        score=_count(data, "score"),
+        reference=Reference("reply", parent) if is_id(parent) else None,
+        extra={**({"post": post} if is_id(post) else {}), **({"gone": gone} if gone else {})},
     )
 
 
@@ -153,7 +192,7 @@ def _moment(data: dict[str, Any], name: str, received_at: datetime) -> datetime 
     seconds = data.get(name)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
-    if not EARLIEST.timestamp() <= seconds <= (received_at + TOO_FAR_AHEAD).timestamp():
+    if not EARLIEST <= seconds <= received_at.timestamp() + TOO_FAR_AHEAD:
         return None
     return datetime.fromtimestamp(seconds, UTC)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection, select
@@ -21,9 +21,10 @@ _say_again = portable("UPDATE alerts SET detail = ? WHERE name = ? AND cleared_a
 _clear = portable(
     "UPDATE alerts SET cleared_at = ? WHERE name = ? AND cleared_at IS NULL RETURNING name, detail, raised_at"
 )
-_community_visits = portable(
-    """SELECT count(*) FROM crawls JOIN sources ON sources.id = crawls.source_id
-    WHERE crawls.started_at >= ? AND sources.kind = 'reddit'"""
+_answers = portable(
+    """SELECT count(*), COALESCE(SUM(CASE WHEN crawls.outcome = 'unchanged' THEN 1 ELSE 0 END), 0)
+    FROM crawls JOIN sources ON sources.id = crawls.source_id
+    WHERE crawls.started_at >= ? AND crawls.outcome <> 'failed' AND sources.kind = 'rss' AND sources.created_at < ?"""
 )
 _overdue = portable("SELECT count(*) FROM sources WHERE active AND next_check_at <= ?")
 
@@ -62,9 +63,11 @@ def keep(conn: Connection, watched: Collection[str], wrong: Mapping[str, str], n
     return changed
 
 
-def community_visits(conn: Connection, now: datetime) -> int:
-    """Visits of communities that began within the last minute."""
-    return int(_community_visits.all(conn, now - timedelta(minutes=1))[0][0])
+def answers(conn: Connection, since: datetime) -> tuple[int, int]:
+    """How often feeds answered since then, and how often with what we had. Those that are followed since then do not
+    count: of them we had nothing. Communities do not either: their votes change all the time."""
+    count, unchanged = _answers.all(conn, since, since)[0]
+    return int(count), int(unchanged)
 
 
 def overdue(conn: Connection, since: datetime) -> int:

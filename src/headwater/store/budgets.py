@@ -24,6 +24,13 @@ _add = portable("INSERT INTO request_budgets (name, place, free_at) VALUES (?, ?
 _next_free = portable("SELECT MIN(free_at) FROM request_budgets WHERE name = ? AND place < ?")
 _hold = portable("UPDATE request_budgets SET free_at = ? WHERE name = ? AND free_at < ?")
 _used_since = portable("SELECT count(*) FROM request_budgets WHERE name = ? AND used_at > ?")
+_note = portable(
+    """INSERT INTO budget_use (name, minute, used) VALUES (?, ?, ?)
+    ON CONFLICT (name, minute) DO UPDATE SET used = excluded.used WHERE excluded.used > budget_use.used"""
+)
+_forget_notes = portable("DELETE FROM budget_use WHERE name = ? AND minute < ?")
+_notes = portable("SELECT minute, used FROM budget_use WHERE name = ? AND minute >= ? ORDER BY minute")
+NOTES_LIVE = timedelta(days=1)
 
 
 class Budget(NamedTuple):
@@ -53,6 +60,19 @@ def hold(conn: Connection, budget: Budget, until: datetime) -> None:
 def used(conn: Connection, budget: Budget, now: datetime) -> int:
     """How many requests the window that ends now holds."""
     return int(_used_since.all(conn, budget.name, now - budget.window)[0][0])
+
+
+def note_use(conn: Connection, budget: Budget, now: datetime) -> int:
+    """Write down how many requests the window that ends now holds, for the minute; returns the number."""
+    count = used(conn, budget, now)
+    _note.once(conn, budget.name, now.replace(second=0, microsecond=0), count)
+    _forget_notes.once(conn, budget.name, now - NOTES_LIVE)
+    return count
+
+
+def use_since(conn: Connection, budget: Budget, since: datetime) -> dict[datetime, int]:
+    """What was written down for each minute since then."""
+    return {moment(minute): count for minute, count in _notes.all(conn, budget.name, since)}
 
 
 def _taken(conn: Connection, budget: Budget, now: datetime) -> bool:

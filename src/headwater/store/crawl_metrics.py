@@ -1,4 +1,4 @@
-"""What the visits of each hour brought. Counted from the visits themselves, so counting an hour again does no harm."""
+"""What the visits of each hour and day brought. Counted from the visits, so counting an hour again does no harm."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, Table, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from headwater.store.tables import crawl_metrics, crawls, posts, sources
+from headwater.store.tables import crawl_days, crawl_metrics, crawls, posts, sources
 
 HOUR = timedelta(hours=1)
 LATELY = timedelta(hours=24)
 MOST_HOURS_BACK = 24  # visits are kept for at least a day
+DAY = timedelta(days=1)
+MOST_DAYS_BACK = 31
 OUTCOMES = ("ok", "unchanged", "empty", "failed")
 
 
 class HourMetrics(NamedTuple):
-    """The visits that began within one hour. The last three are as they were then; None: nobody looked."""
+    """The visits that began within one hour. The last three are as they were then; None: nobody looked.
+
+    A day's are of the same kind: `hour` is its midnight, UTC.
+    """
 
     hour: datetime
     visits_ok: int
@@ -56,7 +61,7 @@ def count_hours(conn: Connection, now: datetime) -> int:
     """Count the hours up to now that may have changed since they were counted last; returns how many there were."""
     counted = 0
     for hour in _hours_to_count(conn, now):
-        _keep(conn, {"hour": hour, **_visits_in(conn, hour)})
+        _keep(conn, crawl_metrics, "hour", {"hour": hour, **_visits_in(conn, hour)})
         counted += 1
     conn.execute(update(crawl_metrics).where(crawl_metrics.c.hour == hour_of(now)).values(_present(conn, now)))
     return counted
@@ -68,6 +73,44 @@ def recent(conn: Connection, now: datetime, hours: int) -> list[HourMetrics]:
     columns = [crawl_metrics.c[name] for name in HourMetrics._fields]
     query = select(*columns).where(crawl_metrics.c.hour >= since).order_by(crawl_metrics.c.hour)
     return [HourMetrics(*row) for row in conn.execute(query)]
+
+
+def day_of(moment: datetime) -> datetime:
+    return hour_of(moment).replace(hour=0)
+
+
+def count_days(conn: Connection, now: datetime) -> int:
+    """Sum up the days that are over and were not summed up yet; returns how many there were."""
+    today = day_of(now)
+    last = conn.execute(select(func.max(crawl_days.c.day)).where(crawl_days.c.day < today)).scalar()
+    day = max(last + DAY, today - DAY * MOST_DAYS_BACK) if last is not None else today - DAY * MOST_DAYS_BACK
+    counted = 0
+    while day < today:
+        counted += _sum_up(conn, day)
+        day += DAY
+    return counted
+
+
+def recent_days(conn: Connection, now: datetime, days: int) -> list[HourMetrics]:
+    """The sums of the last days that are over, the newest first."""
+    columns = [crawl_days.c[name] for name in ("day", *HourMetrics._fields[1:])]
+    since = day_of(now) - DAY * days
+    query = select(*columns).where(crawl_days.c.day >= since).order_by(crawl_days.c.day.desc())
+    return [HourMetrics(*row) for row in conn.execute(query)]
+
+
+def _sum_up(conn: Connection, day: datetime) -> bool:
+    """Write the sum of a day's hours; what is as it was at a time is that of the last hour in which somebody looked."""
+    query = select(*(crawl_metrics.c[name] for name in HourMetrics._fields))
+    within = crawl_metrics.c.hour >= day, crawl_metrics.c.hour < day + DAY
+    hours = [HourMetrics(*row) for row in conn.execute(query.where(*within).order_by(crawl_metrics.c.hour))]
+    if not hours:
+        return False
+    summed = {name: sum(getattr(hour, name) for hour in hours) for name in HourMetrics._fields[1:9]}
+    looked = [hour for hour in hours if hour.sources_total is not None]
+    seen = {name: getattr(looked[-1], name) if looked else None for name in HourMetrics._fields[9:]}
+    _keep(conn, crawl_days, "day", {"day": day, **summed, **seen})
+    return True
 
 
 def _hours_to_count(conn: Connection, now: datetime) -> Iterator[datetime]:
@@ -101,10 +144,10 @@ def _visits_in(conn: Connection, hour: datetime) -> dict[str, Any]:
     }
 
 
-def _keep(conn: Connection, row: dict[str, Any]) -> None:
+def _keep(conn: Connection, table: Table, key: str, row: dict[str, Any]) -> None:
     insert = postgresql.insert if conn.dialect.name == "postgresql" else sqlite.insert
-    counted = {name: value for name, value in row.items() if name != "hour"}
-    conn.execute(insert(crawl_metrics).values(row).on_conflict_do_update(index_elements=["hour"], set_=counted))
+    counted = {name: value for name, value in row.items() if name != key}
+    conn.execute(insert(table).values(row).on_conflict_do_update(index_elements=[key], set_=counted))
 
 
 def _present(conn: Connection, now: datetime) -> dict[str, Any]:

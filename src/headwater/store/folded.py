@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, exis
 from sqlalchemy.dialects import postgresql, sqlite
 
 from headwater.model import Reader
-from headwater.store.tables import fold_settings, post_states, posts, sources, story_members, subscriptions
+from headwater.store.tables import fold_settings, post_states, posts, posts_hot, sources, story_members, subscriptions
 
 LEVELS = ("off", "repeats", "stories")
 MOST_MEMBERS = 200  # of one story that are shown
@@ -72,7 +72,9 @@ def keep_apart(conn: Connection, reader: Reader, source_id: int, *, fold: bool) 
     return conn.execute(update(subscriptions).where(own).values(fold=fold)).rowcount > 0
 
 
-def is_shown(reader: Reader, wanted: FoldSettings, *, folder: str | None, source_id: int | None) -> ColumnElement[bool]:
+def is_shown(
+    reader: Reader, wanted: FoldSettings, post_id: ColumnElement[int], *, folder: str | None, source_id: int | None
+) -> ColumnElement[bool]:
     """Whether a post has an entry of its own: no earlier post of its story has it."""
     own, earlier = story_members.alias("own"), story_members.alias("earlier")
     may_fold = _may_fold(reader)
@@ -83,7 +85,7 @@ def is_shown(reader: Reader, wanted: FoldSettings, *, folder: str | None, source
     told_earlier = (
         select(own.c.post_id)
         .join(earlier, _group(earlier, wanted) == _group(own, wanted))
-        .where(own.c.post_id == posts.c.id)
+        .where(own.c.post_id == post_id)
         .where(tuple_(earlier.c.created_at, earlier.c.post_id) < tuple_(own.c.created_at, own.c.post_id))
         .where(_counts(own, wanted), _counts(earlier, wanted))
         .where((own.c.source_id + 0).in_(may_fold), (earlier.c.source_id + 0).in_(may_fold))
@@ -95,35 +97,50 @@ def members(conn: Connection, reader: Reader, wanted: FoldSettings, post_ids: Se
     """For each of these posts, all that is folded with it and that the reader may see, the earliest first."""
     if wanted.level == "off" or not post_ids:
         return {}
+    rows = conn.execute(_members_query(reader, wanted, post_ids)).all()
+    elsewhere = _as_in_cold_store(conn, [row.post_id for row in rows if row.title is None])
+    found: dict[int, list[Member]] = {}
+    for row in rows:
+        story = found.setdefault(row.entry, [])
+        if len(story) < MOST_MEMBERS:
+            member = Member(*row[1:])
+            url, title = elsewhere.get(member.post_id, (member.url, member.title))
+            story.append(member._replace(url=url, title=title))
+    return found
+
+
+def _members_query(reader: Reader, wanted: FoldSettings, post_ids: Sequence[int]) -> Select[Any]:
+    """What the hot store has of the members; of the others there is no title."""
     own, other = story_members.alias("own"), story_members.alias("other")
-    query = (
+    return (
         select(
             own.c.post_id.label("entry"),
-            posts.c.id.label("post_id"),
-            posts.c.source_id,
+            other.c.post_id,
+            other.c.source_id,
             func.coalesce(subscriptions.c.title, sources.c.title, sources.c.address).label("source"),
-            posts.c.url,
-            posts.c.title,
-            posts.c.created_at,
+            posts_hot.c.url,
+            posts_hot.c.title,
+            other.c.created_at,
             post_states.c.read_at.is_not(None).label("read"),
             *(other.c[name] for name in ("rule", "score", "why", "repeat_id", "story_id")),
         )
         .select_from(own)
         .join(other, _group(other, wanted) == _group(own, wanted))
-        .join(posts, posts.c.id == other.c.post_id)
-        .join(sources, sources.c.id == posts.c.source_id)
-        .join(subscriptions, and_(_follows(reader), subscriptions.c.source_id == posts.c.source_id))
-        .outerjoin(post_states, and_(_states(reader), post_states.c.post_id == posts.c.id))
+        .join(sources, sources.c.id == other.c.source_id)
+        .join(subscriptions, and_(_follows(reader), subscriptions.c.source_id == other.c.source_id))
+        .outerjoin(posts_hot, posts_hot.c.id == other.c.post_id)
+        .outerjoin(post_states, and_(_states(reader), post_states.c.post_id == other.c.post_id))
         .where(own.c.post_id.in_(post_ids), _counts(own, wanted), _counts(other, wanted))
         .where(or_(own.c.post_id == other.c.post_id, subscriptions.c.fold & own.c.source_id.in_(_may_fold(reader))))
         .order_by(other.c.created_at, other.c.post_id)
     )
-    found: dict[int, list[Member]] = {}
-    for row in conn.execute(query):
-        story = found.setdefault(row.entry, [])
-        if len(story) < MOST_MEMBERS:
-            story.append(Member(*row[1:]))
-    return found
+
+
+def _as_in_cold_store(conn: Connection, post_ids: Sequence[int]) -> dict[int, tuple[str | None, str]]:
+    if not post_ids:
+        return {}
+    query = select(posts.c.id, posts.c.url, posts.c.title).where(posts.c.id.in_(post_ids))
+    return {row.id: (row.url, row.title) for row in conn.execute(query)}
 
 
 def together(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[int]:

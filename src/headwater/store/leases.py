@@ -148,6 +148,17 @@ def holds(conn: Connection, source_id: int, lease: str, now: datetime) -> bool:
     return bool(rows) and rows[0][0] == lease and rows[0][1] is not None and moment(rows[0][1]) > now
 
 
+def take_turns(conn: Connection, hosts: Sequence[str], now: datetime, gap: timedelta) -> dict[str, datetime]:
+    """A slot in the queue of each of these hosts, for a request that is no visit; none where there is a queue."""
+    waiting = [Waiting(host, None) for host in sorted(set(hosts))]
+    before = _queues(conn, {source.host for source in waiting}, now, gap) if waiting else {}
+    slots, after = turns(waiting, before, now, gap)
+    granted = {source.host: slot.at for source, slot in zip(waiting, slots, strict=True) if slot.granted}
+    if gap:
+        _advance_host.many(conn, [(host, after[host].next_at) for host in granted])
+    return granted
+
+
 def next_due(conn: Connection) -> datetime | None:
     return moment_or_none(_next_due.all(conn)[0][0])
 

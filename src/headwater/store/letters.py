@@ -90,6 +90,13 @@ def keep_failed(
     _keep.many(conn, rows)
 
 
+def keep_dead(
+    conn: Connection, consumer: str, partition: int, event: LoggedEvent, attempts: int, error: str, now: datetime
+) -> None:
+    """An event that is not to be tried any more, though nobody heard what is wrong with it."""
+    _keep.many(conn, [(consumer, partition, "dead", *_event_row(event), attempts, error, now, now, None)])
+
+
 def keep_waiting(conn: Connection, consumer: str, partition: int, events: Sequence[LoggedEvent]) -> None:
     rows = [(consumer, partition, "waiting", *_event_row(event), 0, None, None, None, None) for event in events]
     _keep.many(conn, rows)

@@ -91,7 +91,7 @@ def followed_in(conn: Connection, reader: Reader, tier: str) -> list[int]:
 def revisit_quiet(conn: Connection, now: datetime) -> int:
     """Have the quiet sources of the pool visited that were not seen for hours, the longest unseen first (A6).
 
-    Whoever fails, or whose host asked for a pause, is left alone: its next visit is later for a reason.
+    One whose host asked for a pause is left alone. A visit that then fails or finds nothing counts as an empty hit.
     """
     forgotten = (
         select(sources.c.id)
@@ -101,7 +101,6 @@ def revisit_quiet(conn: Connection, now: datetime) -> int:
             sources.c.active,
             sources.c.avg_valid_posts < QUIET,
             sources.c.next_check_at > now,
-            sources.c.consecutive_failures == 0,
             sources.c.waits_for.is_(None),
             or_(sources.c.lease_until.is_(None), sources.c.lease_until <= now),
         )
@@ -125,6 +124,16 @@ def assign(conn: Connection, places: Sequence[Place]) -> None:
             kept = conn.execute(select(sources.c.settings).where(sources.c.id == place.source_id)).scalar_one()
             values["settings"] = {**kept, **place.settings}
         conn.execute(update(sources).where(sources.c.id == place.source_id).values(values))
+
+
+def set_comments(conn: Connection, source_id: int, wanted: bool) -> bool:
+    """Whether the comments of a community are read as well; returns False where the source is no community."""
+    row = conn.execute(select(sources.c.kind, sources.c.settings).where(sources.c.id == source_id)).one()
+    if row.kind != "reddit":
+        return False
+    kept = {**row.settings, "comments": wanted}
+    conn.execute(update(sources).where(sources.c.id == source_id).values(settings=kept))
+    return True
 
 
 def pin(conn: Connection, source_id: int, tier: str | None) -> None:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, insert
 
 from headwater.model import Post, StoredPost
-from headwater.store import tables
+from headwater.store import hot, images, tables
 from headwater.store.driver import Prepared, listed, portable
+from headwater.store.images import Showing
 from headwater.store.types import json_text, moment
 from headwater.urls import identity
 
@@ -148,15 +149,22 @@ def newest(conn: Connection, source_id: int) -> tuple[str, datetime] | None:
 
 
 def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: datetime) -> list[StoredPost]:
-    """Write many sources' changes, (source_id, change) each, with a handful of statements. Keeps the order."""
+    """Write many sources' changes, (source_id, change) each, with a handful of statements. Keeps the order.
+
+    The permanent record comes first, then the hot store, which copies from it.
+    """
     fresh = iter(_reserved_ids(conn, sum(1 for _, change in found if change.known is None)))
     stored, inserts, edits, touches = [], [], [], []
+    written: list[tuple[int, datetime]] = []
     for source_id, (kind, post, known, key) in found:
         if known is None:
             post_id = next(fresh)
             inserts.append(_insert_row(post_id, source_id, post, key, now))
             stored.append(StoredPost(post_id, kind, 1, post))
+            written.append((post_id, post.created_at))
             continue
+        if kind != "same":
+            written.append((known.id, known.created_at))
         if kind == "edited":
             edits.append(_edit_row(known.id, post, now))
         elif kind == "touched":
@@ -166,6 +174,9 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
     _keep_version.many(conn, [(now, row[-1]) for row in edits])
     _edit.many(conn, edits)
     _touch.many(conn, touches)
+    hot.mirror(conn, written)
+    shown = [(source_id, one) for (source_id, _), one in zip(found, stored, strict=True) if one.post.images]
+    images.record(conn, [Showing(source_id, one.id, one.post.images) for source_id, one in shown], now)
     return stored
 
 

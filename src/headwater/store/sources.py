@@ -210,6 +210,11 @@ def followed_ids(conn: Connection, reader: Reader) -> list[int]:
     return list(conn.execute(select(subscriptions.c.source_id).where(_follows(reader))).scalars())
 
 
+def visited_of_kind(conn: Connection, kind: str) -> list[int]:
+    """The sources of a kind that are visited at all."""
+    return list(conn.execute(select(sources.c.id).where(sources.c.kind == kind, sources.c.active)).scalars())
+
+
 def make_due(conn: Connection, source_ids: Sequence[int], now: datetime) -> int:
     """Ask for a visit now; returns for how many. A source that is being visited at this moment is left alone."""
     free = (sources.c.lease_until.is_(None)) | (sources.c.lease_until <= now)

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from headwater.model import Reader
 from headwater.store import folded, search
 from headwater.store.folded import FoldSettings, Member
-from headwater.store.tables import post_states, posts, sources, subscriptions
+from headwater.store.tables import hot_window, post_states, posts, posts_hot, sources, subscriptions
 from headwater.store.types import Moment
 
 
@@ -86,10 +86,21 @@ def posts_page(
     limit: int = 50,
     fold: FoldSettings | None = None,
 ) -> list[StreamPost]:
+    """The next posts after `after`: from the hot store, and where that ends, on from there in the cold one.
+
+    One source, and what is starred, have an index of their own in the cold store.
+    """
     if wanted.words is not None:
         return _with_words(conn, reader, wanted, wanted.words, after, limit)
-    query = page_query(reader, wanted, after=after, limit=limit, fold=fold)
-    return [_stream_row(row) for row in conn.execute(query)]
+    found = []
+    if wanted.source_id is None and not wanted.starred:
+        query = page_query(reader, wanted, after=after, limit=limit, fold=fold, kept=posts_hot)
+        found = [_stream_row(row) for row in conn.execute(query)]
+    if len(found) < limit:
+        after = Position(found[-1].created_at, found[-1].id) if found else after
+        query = page_query(reader, wanted, after=after, limit=limit - len(found), fold=fold)
+        found += [_stream_row(row) for row in conn.execute(query)]
+    return found
 
 
 def _with_words(
@@ -117,20 +128,24 @@ def page_query(
     after: Position | None = None,
     limit: int = 50,
     fold: FoldSettings | None = None,
+    kept: Table = posts,
 ) -> Any:
-    query = _visible(reader, wanted.folder).order_by(posts.c.created_at.desc(), posts.c.id.desc()).limit(limit)
+    """The query for a page: of all posts, or of those that are in the hot store (`kept`)."""
+    query = _visible(reader, wanted.folder, kept).order_by(kept.c.created_at.desc(), kept.c.id.desc()).limit(limit)
+    if kept is posts_hot:
+        query = query.where(kept.c.created_at > select(hot_window.c.since).scalar_subquery())
     if after is not None:
         place = tuple_(literal(after.created_at, Moment()), literal(after.post_id))
-        query = query.where(tuple_(posts.c.created_at, posts.c.id) < place)
+        query = query.where(tuple_(kept.c.created_at, kept.c.id) < place)
     if wanted.source_id is not None:
-        query = query.where(posts.c.source_id == wanted.source_id)
+        query = query.where(kept.c.source_id == wanted.source_id)
     if wanted.unread:
         query = query.where(post_states.c.read_at.is_(None))
     if wanted.starred:
         starred = select(post_states.c.post_id).where(_own(post_states, reader), post_states.c.starred_at.is_not(None))
-        query = query.where(posts.c.id.in_(starred))
+        query = query.where(kept.c.id.in_(starred))
     if fold is not None:
-        query = query.where(folded.is_shown(reader, fold, folder=wanted.folder, source_id=wanted.source_id))
+        query = query.where(folded.is_shown(reader, fold, kept.c.id, folder=wanted.folder, source_id=wanted.source_id))
     return query
 
 
@@ -198,7 +213,7 @@ def _own(personal: Table, reader: Reader) -> ColumnElement[bool]:
     return and_(personal.c.tenant_id == reader.tenant_id, personal.c.user_id == reader.user_id)
 
 
-def _visible(reader: Reader, folder: str | None = None) -> Any:
+def _visible(reader: Reader, folder: str | None = None, kept: Table = posts) -> Any:
     """A tenant sees a post only through a subscription.
 
     `+ 0` keeps the planner from walking subscription by subscription and sorting everything at the end: the stream is
@@ -207,21 +222,21 @@ def _visible(reader: Reader, folder: str | None = None) -> Any:
     followed = select(subscriptions.c.source_id).where(_own(subscriptions, reader))
     if folder is not None:
         followed = followed.where(subscriptions.c.folder == folder)
-    own_title = and_(_own(subscriptions, reader), subscriptions.c.source_id == posts.c.source_id)
-    own_state = and_(_own(post_states, reader), post_states.c.post_id == posts.c.id)
+    own_title = and_(_own(subscriptions, reader), subscriptions.c.source_id == kept.c.source_id)
+    own_state = and_(_own(post_states, reader), post_states.c.post_id == kept.c.id)
     return (
         select(
-            posts,
+            kept,
             sources.c.kind.label("source_kind"),
             sources.c.address,
             func.coalesce(subscriptions.c.title, sources.c.title).label("source_title"),
             post_states.c.read_at,
             post_states.c.starred_at,
         )
-        .join(sources, sources.c.id == posts.c.source_id)
+        .join(sources, sources.c.id == kept.c.source_id)
         .outerjoin(subscriptions, own_title)
         .outerjoin(post_states, own_state)
-        .where((posts.c.source_id + 0).in_(followed))
+        .where((kept.c.source_id + 0).in_(followed))
     )
 
 

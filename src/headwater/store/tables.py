@@ -5,6 +5,8 @@ Shared by everyone: sources, posts and what happened to them. Personal: whatever
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     Column,
@@ -155,6 +157,48 @@ Index("ix_posts_url_key", posts.c.source_id, posts.c.url_key)
 Index("ix_posts_stream", posts.c.created_at, posts.c.id)
 Index("ix_posts_source_stream", posts.c.source_id, posts.c.created_at, posts.c.id)
 
+# The newest posts once more, as the stream shows them: see store/hot.py. A row is what `posts` says, to the letter.
+posts_hot = Table(
+    "posts_hot",
+    metadata,
+    Column("id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("source_id", BigId, nullable=False),
+    Column("source_post_id", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("url", Text),
+    Column("title", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("author", Text),
+    Column("created_at", Moment, nullable=False),
+    Column("fetched_at", Moment, nullable=False),
+    Column("score", Integer),
+    Column("num_comments", Integer),
+    Column("lang", Text),
+    Column("extra", Json, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+)
+Index("ix_posts_hot_stream", posts_hot.c.created_at, posts_hot.c.id)
+Index("ix_posts_hot_expires_at", posts_hot.c.expires_at)
+
+# One row: `posts_hot` holds every post that was created after `since`. In the far future: it was not filled yet.
+hot_window = Table(
+    "hot_window",
+    metadata,
+    Column("since", Moment, primary_key=True, autoincrement=False),
+    Column("kept_seconds", Integer, nullable=False),  # how long what is written now will be kept
+)
+
+# The listing of a community as a warm-up found it. It is no part of the record: see crawl/warm_up.py.
+cached_listings = Table(
+    "cached_listings",
+    metadata,
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("fetched_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    Column("posts", Json, nullable=False),
+)
+Index("ix_cached_listings_expires_at", cached_listings.c.expires_at)
+
 post_versions = Table(
     "post_versions",
     metadata,
@@ -243,22 +287,40 @@ crawls = Table(
 Index("ix_crawls_source", crawls.c.source_id, crawls.c.id)
 Index("ix_crawls_started_at", crawls.c.started_at)
 
-# What the visits of an hour brought; kept for good. What cannot be known afterwards is NULL where nobody looked then.
+
+def _counted_visits() -> list[Column[Any]]:
+    """What the visits of a time brought. What cannot be known afterwards is NULL where nobody looked then."""
+    return [
+        Column("visits_ok", Integer, nullable=False),
+        Column("visits_unchanged", Integer, nullable=False),
+        Column("visits_empty", Integer, nullable=False),
+        Column("visits_failed", Integer, nullable=False),
+        Column("seconds", Float, nullable=False),  # of all visits together
+        Column("posts_new", Integer, nullable=False),
+        Column("posts_updated", Integer, nullable=False),
+        Column("posts_duplicate", Integer, nullable=False),
+        Column("valid_posts_24h", Integer),
+        Column("sources_total", Integer),
+        Column("tiers", Json),  # how many sources are in each
+    ]
+
+
+# By the hour and by the day, from midnight to midnight UTC; kept for good.
 crawl_metrics = Table(
-    "crawl_metrics",
+    "crawl_metrics", metadata, Column("hour", Moment, primary_key=True, autoincrement=False), *_counted_visits()
+)
+crawl_days = Table(
+    "crawl_days", metadata, Column("day", Moment, primary_key=True, autoincrement=False), *_counted_visits()
+)
+
+# How many requests a budget had given out within its window, noted once a minute and kept for a day.
+budget_use = Table(
+    "budget_use",
     metadata,
-    Column("hour", Moment, primary_key=True, autoincrement=False),
-    Column("visits_ok", Integer, nullable=False),
-    Column("visits_unchanged", Integer, nullable=False),
-    Column("visits_empty", Integer, nullable=False),
-    Column("visits_failed", Integer, nullable=False),
-    Column("seconds", Float, nullable=False),  # of all visits together
-    Column("posts_new", Integer, nullable=False),
-    Column("posts_updated", Integer, nullable=False),
-    Column("posts_duplicate", Integer, nullable=False),
-    Column("valid_posts_24h", Integer),
-    Column("sources_total", Integer),
-    Column("tiers", Json),  # how many sources are in each
+    Column("name", Text, nullable=False),
+    Column("minute", Moment, nullable=False),
+    Column("used", Integer, nullable=False),
+    PrimaryKeyConstraint("name", "minute"),
 )
 
 # What is or was wrong: raised while cleared_at is NULL.
@@ -295,6 +357,16 @@ Index("ix_event_outbox_partition", event_outbox.c.partition, event_outbox.c.xid,
     dialect="postgresql"
 )
 
+consumer_trials = Table(
+    "consumer_trials",
+    metadata,
+    Column("consumer", Text, nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("event_id", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("began_at", Moment, nullable=False),
+    PrimaryKeyConstraint("consumer", "partition", "event_id"),
+)
 consumer_cursors = Table(
     "consumer_cursors",
     metadata,
@@ -530,4 +602,81 @@ request_budgets = Table(
     Column("used_at", Moment),
     Column("free_at", Moment, nullable=False),
     PrimaryKeyConstraint("name", "place"),
+)
+
+# Pictures by their address, whoever shows them: see store/images.py and store/image_queue.py. A claim sets next_try_at
+# to the lease's end, as for sources; it is NULL where nothing is left to do.
+images = Table(
+    "images",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("url_key", LargeBinary, nullable=False, unique=True),  # addresses are too long for an index
+    Column("url", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("next_try_at", Moment),
+    Column("lease_owner", Text),
+    Column("lease_until", Moment),
+    # How it went.
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("tried_at", Moment),
+    Column("error_code", Text),
+    Column("error", Text),
+    # What was saved.
+    Column("saved_at", Moment),
+    Column("content_hash", String(64)),
+    Column("path", Text),  # below the folder for pictures
+    Column("type", String(20)),
+    Column("size", Integer),
+    Column("width", Integer),
+    Column("height", Integer),
+    Column("metadata", Json, nullable=False, server_default="{}"),  # what its server said about it
+    sqlite_autoincrement=True,
+)
+_undone = text("state = 'waiting'")
+Index(
+    "ix_images_waiting",
+    images.c.host,
+    images.c.next_try_at,
+    images.c.id,
+    sqlite_where=_undone,
+    postgresql_where=_undone,
+)
+Index("ix_images_content", images.c.content_hash, images.c.size)
+# Not of all states, or SQLite would walk this one instead of the one above.
+_settled = text("state <> 'waiting'")
+Index("ix_images_settled", images.c.state, images.c.id, sqlite_where=_settled, postgresql_where=_settled)
+
+post_images = Table(
+    "post_images",
+    metadata,
+    Column("post_id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), nullable=False),
+    Column("image_id", BigId, ForeignKey("images.id", ondelete="CASCADE"), nullable=False),
+    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("alt", Text, nullable=False, server_default=""),
+    PrimaryKeyConstraint("post_id", "image_id"),
+)
+Index("ix_post_images_image", post_images.c.image_id, post_images.c.source_id)
+Index("ix_post_images_source", post_images.c.source_id, post_images.c.image_id)
+
+# How much was asked in a month of someone who is paid by the month: see store/meters.py.
+meters = Table(
+    "meters",
+    metadata,
+    Column("name", Text, nullable=False),
+    Column("month", String(7), nullable=False),
+    Column("requests", Integer, nullable=False, server_default="0"),
+    Column("posts", Integer, nullable=False, server_default="0"),
+    PrimaryKeyConstraint("name", "month"),
+)
+
+# Secrets that have to be used again, sealed: see store/secrets.py.
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("changed_at", Moment, nullable=False),
 )

@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from headwater.model import Facts, Post, SavedVisit, StoredPost, Visit
 from headwater.store import leases, moves, posts
 from headwater.store.driver import listed, portable
-from headwater.store.types import json_text, moment, moment_or_none
+from headwater.store.pool import QUIET, UNSEEN_FOR
+from headwater.store.types import json_text, json_value, moment, moment_or_none
 
 ROLLING = 8.0  # visits that an average is about
 LATELY = timedelta(hours=24)
@@ -26,7 +27,9 @@ _settle = portable(
         last_seen_post_id = ?, last_seen_created_at = ?, next_check_at = ?, waits_for = ?,
         lease_owner = NULL, lease_until = NULL,
         status = ?, active = (active AND ? <> 'retired'),
-        success_hit = success_hit + ?, empty_hit = empty_hit + ?, failure_hit = failure_hit + ?,
+        success_hit = success_hit + ?, failure_hit = failure_hit + ?,
+        empty_hit = empty_hit + CASE WHEN ? OR (? AND pooled_at IS NOT NULL AND avg_valid_posts < {QUIET}
+            AND last_crawled_at < ?) THEN 1 ELSE 0 END,
         consecutive_failures = CASE WHEN ? THEN 0 ELSE consecutive_failures + ? END,
         failing_since = CASE WHEN ? THEN NULL ELSE COALESCE(failing_since, ?) END,
         last_error_code = ?, last_error = ?,
@@ -45,6 +48,8 @@ _learn = portable(
         language = COALESCE(?, language), truncated = ?, note = ?,
         gap_at = CASE WHEN ? THEN ? ELSE gap_at END WHERE id = ?"""
 )
+_select_settings = portable("SELECT settings FROM sources WHERE id = ?")
+_set_settings = portable("UPDATE sources SET settings = ? WHERE id = ?")
 _become = portable("UPDATE sources SET kind = ?, settings = ? WHERE id = ?")
 _insert_crawl = portable(
     """INSERT INTO crawls (source_id, started_at, seconds, outcome, http_status, bytes, new, updated, duplicates,
@@ -94,10 +99,11 @@ def _write_posts(
 ) -> dict[int, list[StoredPost]]:
     found = []
     for visit in visits:
-        if visit.posts:
+        came = [*visit.posts, *visit.beside]
+        if came:
             first = rows[visit.source_id][5] == 0
-            known = [] if first else posts.known_posts(conn, visit.source_id, visit.posts)
-            found += [(visit.source_id, change) for change in posts.changes(visit.posts, known)]
+            known = [] if first else posts.known_posts(conn, visit.source_id, came)
+            found += [(visit.source_id, change) for change in posts.changes(came, known)]
     stored: dict[int, list[StoredPost]] = {visit.source_id: [] for visit in visits}
     for (source_id, _), post in zip(found, posts.write_changes(conn, found, now), strict=True):
         stored[source_id].append(post)
@@ -112,11 +118,20 @@ def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> No
     _put_back.many(conn, [(visit.next_check_at, visit.waits_for, visit.source_id) for visit in deferred])
     _learn.many(conn, [_learn_row(one.visit, one.visit.facts) for one in saved if one.visit.facts])
     changed = [(one.visit.source_id, one.visit.becomes) for one in saved if one.visit.becomes]
+    _keep_settings(conn, [one.visit for one in saved if one.visit.facts and one.visit.facts.settings])
     _become.many(conn, [(kind, json_text(dict(settings)), source_id) for source_id, (kind, settings) in changed])
     for one in saved:
         if one.visit.hold_host_until:
             leases.hold_host(conn, one.visit.host, now, one.visit.hold_host_until)
     _insert_crawl.many(conn, [_crawl_row(one) for one in settled])
+
+
+def _keep_settings(conn: Connection, visits: Sequence[Visit]) -> None:
+    """Write down what visits found out about how to read their sources, beside what was set."""
+    for visit in visits:
+        assert visit.facts is not None
+        settings = json_value(_select_settings.all(conn, visit.source_id)[0][0])
+        _set_settings.once(conn, json_text({**settings, **visit.facts.settings}), visit.source_id)
 
 
 def _valid_posts(conn: Connection, source_ids: list[int], now: datetime) -> dict[int, float]:
@@ -169,8 +184,10 @@ def _settle_row(one: SavedVisit, valid_posts: float | None) -> tuple[Any, ...]:
         visit.status,
         visit.status,
         int(good and visit.outcome != "empty"),
-        int(visit.outcome == "empty"),
         blamed,
+        visit.outcome == "empty",
+        bool(blamed),
+        visit.started_at - UNSEEN_FOR,
         good,
         blamed,
         good,

@@ -154,9 +154,12 @@ def _length(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def bars(values: Sequence[tuple[str, float]], width: int = CHART_WIDTH, height: int = CHART_HEIGHT) -> list[Bar]:
-    """Bars side by side; the tallest has the full height, and whatever is not nothing can be seen."""
-    most = max((value for _, value in values), default=0) or 1
+def bars(
+    values: Sequence[tuple[str, float]], width: int = CHART_WIDTH, height: int = CHART_HEIGHT, top: float = 0
+) -> list[Bar]:
+    """Bars side by side; the tallest has the full height, or `top` would; whatever is not nothing can be seen."""
+    most = max((value for _, value in values), default=0)
+    most = max(most, top) or 1
     room = width / max(1, len(values))
     found = []
     for place, (label, value) in enumerate(values):

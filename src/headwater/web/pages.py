@@ -12,14 +12,16 @@ from starlette.responses import Response
 
 from headwater.api import cursors
 from headwater.api.auth import Asking, WithParts
+from headwater.api.edge import page_policy
 from headwater.api.inputs import MAX_MARKED, AnyId, Id, PostState
 from headwater.api.posts import Wanted, mark
 from headwater.errors import NotFound
 from headwater.model import Reader
-from headwater.store import history, sources, stream
+from headwater.store import history, images, sources, stream
 from headwater.store.sources import WatchedSource
 from headwater.store.stream import Filter, Position, Story, StreamPost
 from headwater.web import starter
+from headwater.web.pictures import Pictures
 from headwater.web.view import go, show
 from headwater.wire import Parts
 
@@ -80,16 +82,29 @@ def link(wanted: Filter, **changes: Any) -> str:
 
 
 @router.get("/posts/{post_id}")
-async def post_page(request: Request, parts: WithParts, reader: Asking, post_id: Id) -> Response:
+async def post_page(
+    request: Request, parts: WithParts, reader: Asking, post_id: Id, pictures: bool = False
+) -> Response:
+    """A post in full. With `pictures`, the reader agreed that those that are not saved are loaded from elsewhere."""
     post = await _post(parts, reader, post_id)
     past = (await parts.db.read(history.versions, reader, post_id))[1:] if post.version > 1 else []
-    return show(request, "post.html", post=post, past=past, section="stream")
+    shown = await _pictures(parts, post_id, remote=pictures)
+    page = show(request, "post.html", post=post, past=past, pictures=shown, section="stream")
+    if shown.remote:
+        page.headers["Content-Security-Policy"] = page_policy(remote_images=True)
+    return page
 
 
 @router.get("/posts/{post_id}/content")
 async def post_content(request: Request, parts: WithParts, reader: Asking, post_id: Id) -> Response:
     """The text of a post alone, for the stream to open in place."""
-    return show(request, "content.html", post=await _post(parts, reader, post_id))
+    post = await _post(parts, reader, post_id)
+    return show(request, "content.html", post=post, pictures=await _pictures(parts, post_id))
+
+
+async def _pictures(parts: Parts, post_id: int, *, remote: bool = False) -> Pictures:
+    records = await parts.db.read(images.of_post, post_id)
+    return Pictures(records, remote or parts.settings.remote_images == "show")
 
 
 @router.post("/posts/mark")

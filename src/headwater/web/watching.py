@@ -12,12 +12,11 @@ from starlette.responses import Response
 from headwater.api import cursors, visits
 from headwater.api import sources as api
 from headwater.api.auth import Asking, WithParts
-from headwater.api.checkpoints import clear_checkpoint as clear
 from headwater.api.inputs import AnyId, Id, Name, NewSource
 from headwater.crawl import follow as following
 from headwater.errors import AlreadyThere, BadInput
 from headwater.model import Reader
-from headwater.store import checkpoints, hub_subscriptions, sources, stream
+from headwater.store import sources, stream
 from headwater.store.sources import WatchedSource
 from headwater.web import starter, words
 from headwater.web.view import go, show
@@ -137,31 +136,6 @@ async def add_starter_set(
 ) -> Response:
     await api.follow_all(parts, reader, starter.outlines(groups or []))
     return go("/")
-
-
-@router.get("/sources/{source_id}")
-async def source_page(request: Request, parts: WithParts, reader: Asking, source_id: Id) -> Response:
-    source = await visits.watched(parts, reader, source_id)
-    past = await parts.db.read(sources.past_visits, source_id, api.PAST_VISITS)
-    posts = await parts.db.read(sources.count_posts, source_id)
-    pushed = await parts.db.read(hub_subscriptions.active_since, source_id, parts.now())
-    progress = await parts.db.read(checkpoints.of_source, source_id)
-    return show(
-        request,
-        "source.html",
-        source=source,
-        visits=past,
-        posts=posts,
-        pushed_since=pushed,
-        progress=progress,
-        section="sources",
-    )
-
-
-@router.post("/sources/{source_id}/checkpoint/clear")
-async def clear_checkpoint(parts: WithParts, reader: Asking, source_id: Id) -> Response:
-    await clear(parts, reader, source_id)
-    return go(f"/sources/{source_id}")
 
 
 @router.post("/sources/{source_id}/refresh")

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from headwater.errors import HeadwaterError
 from headwater.events import log as event_log
 from headwater.events.bell import Bell
+from headwater.events.caution import FirstBatches
 from headwater.events.delivery import Consumer
 from headwater.store import outbox
 from headwater.store.db import Database
@@ -34,20 +35,22 @@ async def consume(db: Database, consumers: Sequence[Consumer], bell: Bell, now: 
 async def catch_up(db: Database, consumers: Sequence[Consumer], now: Clock) -> None:
     """Let each consumer come to the end of the log as it is now."""
     for consumer in consumers:
+        first = FirstBatches(db, consumer, event_log.take, now)
         await db.write(outbox.make_cursors, consumer.name, now())
-        while await _work_off(db, consumer, now):
+        while await _work_off(db, consumer, now, first):
             pass
 
 
 async def _follow(db: Database, consumer: Consumer, bell: Bell, now: Clock, stop: asyncio.Event) -> None:
     begun, pause = False, LOOK_SECONDS
+    first = FirstBatches(db, consumer, event_log.take, now)
     with bell.listening() as rung:
         while not stop.is_set():
             try:
                 if not begun:
                     await db.write(outbox.make_cursors, consumer.name, now())
                     begun = True
-                handled = await _work_off(db, consumer, now)
+                handled = await _work_off(db, consumer, now, first)
                 pause = SOON_SECONDS if handled else min(pause * 2, LOOK_SECONDS)
             except HeadwaterError as error:
                 log.warning("consumer.waits", consumer=consumer.name, error=error.detail)
@@ -60,11 +63,16 @@ async def _follow(db: Database, consumer: Consumer, bell: Bell, now: Clock, stop
             await rest(consumer.rest, stop=stop)
 
 
-async def _work_off(db: Database, consumer: Consumer, now: Clock) -> int:
+async def _work_off(db: Database, consumer: Consumer, now: Clock, first: FirstBatches) -> int:
     """Handle all that is pending; returns how many events that were."""
     partitions = await db.read(event_log.pending, consumer, now())
     random.shuffle(partitions)  # processes side by side begin at different ends
-    return sum([await _work_off_partition(db, consumer, partition, now) for partition in partitions])
+    handled = 0
+    for partition in partitions:
+        if not first.is_over(partition):
+            handled += await first.handle(partition, await db.write(event_log.next_batch, consumer, partition))
+        handled += await _work_off_partition(db, consumer, partition, now)
+    return handled
 
 
 def _step(conn: Connection, consumer: Consumer, partition: int, now: Clock) -> int:

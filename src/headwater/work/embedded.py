@@ -7,8 +7,7 @@ of the store.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -19,7 +18,8 @@ from headwater.errors import HeadwaterError
 from headwater.store import leases
 from headwater.store.db import Database
 from headwater.store.outbox import uuid7
-from headwater.work.resting import TROUBLE_SECONDS, rest
+from headwater.work.periodic import JOBS, QUEUES, House, Job, is_expired, next_run
+from headwater.work.resting import TROUBLE_SECONDS, rest, unless
 
 POLL_SECONDS = 1.0
 log = structlog.get_logger()
@@ -33,12 +33,6 @@ class Pace(NamedTuple):
     gap: timedelta
 
 
-class Periodic(NamedTuple):
-    name: str
-    every: timedelta
-    work: Callable[[], object]
-
-
 async def run(
     db: Database, crawler: Crawler, pace: Pace, now: Callable[[], datetime], woken: asyncio.Event, stop: asyncio.Event
 ) -> None:
@@ -46,14 +40,14 @@ async def run(
     while not stop.is_set():
         pause = POLL_SECONDS
         try:
-            pause = await _round(db, crawler, pace, now)
+            pause = await step(db, crawler, pace, now)
         except HeadwaterError as error:
             log.warning("crawl.waits", error=error.detail)
             pause = TROUBLE_SECONDS
         await rest(pause, woken, crawler.changed, stop=stop)
 
 
-async def _round(db: Database, crawler: Crawler, pace: Pace, now: Callable[[], datetime]) -> float:
+async def step(db: Database, crawler: Crawler, pace: Pace, now: Callable[[], datetime]) -> float:
     """Claim and start what fits; returns how long to rest unless something happens."""
     room = pace.most_in_hand - crawler.in_hand
     if room < pace.most_in_hand / 2:
@@ -68,24 +62,33 @@ async def _round(db: Database, crawler: Crawler, pace: Pace, now: Callable[[], d
     return 0.0 if granted else POLL_SECONDS / 4
 
 
-async def keep_house(chores: list[Periodic], stop: asyncio.Event) -> None:
-    """Do each chore at the start and then at its interval. One that fails is logged and tried again next time."""
-    loop = asyncio.get_running_loop()
-    due = dict.fromkeys(range(len(chores)), loop.time())
-    while not stop.is_set():
-        for place, chore in enumerate(chores):
-            if loop.time() >= due[place]:
-                due[place] = loop.time() + chore.every.total_seconds()
-                await _do(chore)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), max(0.0, min(due.values()) - loop.time()))
+async def keep_house(house: House, stop: asyncio.Event) -> None:
+    """Do the periodic work, each queue beside the others and within one after the other, until `stop` is set."""
+    async with asyncio.TaskGroup() as group:
+        for queue in QUEUES:
+            group.create_task(_work_off([job for job in JOBS if job.queue == queue], house, stop))
 
 
-async def _do(chore: Periodic) -> None:
+async def _work_off(jobs: Sequence[Job], house: House, stop: asyncio.Event) -> None:
+    """Do each job at the start and then at its times. One that is under way at the end is given up: it can be again."""
+    due = dict.fromkeys(jobs, house.now())
+    while jobs and not stop.is_set():
+        for job in jobs:
+            now = house.now()
+            due_at, due[job] = due[job], min(due[job], next_run(job, now))  # sooner where the clock went back
+            if now >= due_at and not stop.is_set():
+                due[job] = next_run(job, now)
+                await unless(stop, _do(job, due_at, house))
+        await rest((min(due.values()) - house.now()).total_seconds(), stop=stop)
+
+
+async def _do(job: Job, due_at: datetime, house: House) -> None:
+    """One that fails is logged and tried again next time."""
+    if is_expired(job, due_at, house.now()):
+        log.info("job.expired", job=job.name, due_at=due_at.isoformat())
+        return
     try:
-        result = chore.work()
-        if asyncio.iscoroutine(result):
-            result = await result
-        log.debug("chore.done", chore=chore.name, result=result)
+        result = await job.work(house)
+        log.debug("job.done", job=job.name, result=result)
     except HeadwaterError as error:
-        log.warning("chore.failed", chore=chore.name, error=error.detail)
+        log.warning("job.failed", job=job.name, error=error.detail)

@@ -18,7 +18,7 @@ _HALF = re.compile(
 
 
 def read_json(body: bytes) -> FeedDraft:
-    document = _parsed(body)
+    document = parsed_json(body)
     version = document.get("version") if isinstance(document, dict) else None
     if not isinstance(version, str) or "jsonfeed.org" not in version:
         raise NotAFeed("The document is JSON, but not a JSON Feed: its version does not say so.")
@@ -29,7 +29,7 @@ def read_json(body: bytes) -> FeedDraft:
     return FeedDraft(format, about, entries, truncated=len(items) > MAX_POSTS)
 
 
-def _parsed(body: bytes) -> Any:
+def parsed_json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -37,10 +37,10 @@ def _parsed(body: bytes) -> Any:
             raise TooDeep("The JSON document is nested too deeply.") from error
         if error.msg.startswith("unexpected content after document") and error.pos:
             # Junk after the end, as after the root element of an XML feed.
-            return _parsed(error.doc[: error.pos].encode())
+            return parsed_json(error.doc[: error.pos].encode())
         whole = _HALF.sub(rb"\1", body) if "surrogate" in error.msg else body
         if whole != body:
-            return _parsed(whole)
+            return parsed_json(whole)
         raise NotAFeed(f"The document looks like JSON but cannot be read: {error}.") from error
 
 

@@ -29,11 +29,18 @@ def is_page(body: bytes) -> bool:
     return _PAGE.match(body, 0, 65_536) is not None
 
 
+def checks_for_robots(page: bytes) -> bool:
+    return _BOT_WALL.search(page, 0, _LOOKED_AT) is not None
+
+
+def has_login(page: bytes) -> bool:
+    return _LOGIN.search(page, 0, _LOOKED_AT) is not None
+
+
 def instead_of_a_feed(page: bytes) -> ReadFailed:
     """What a page means for somebody who asked for a feed."""
-    start = page[:_LOOKED_AT]
-    if _BOT_WALL.search(start):
+    if checks_for_robots(page):
         return Blocked("The server answered with a page that checks for robots instead of the feed.")
-    if _LOGIN.search(start):
+    if has_login(page):
         return Blocked("The server answered with a login page instead of the feed.")
     return NotAFeed("The address is a web page, not a feed.")

@@ -1,0 +1,146 @@
+"""How well real forum pages are read: which software was recognised, how many posts, how much of the truth they hold.
+
+    python bench/pages_forum.py FOLDER [--held-out | --developed] [--wanting 0.9]
+
+FOLDER is the folder `forum` of the measuring data, unpacked: pages (`*.html.gz`) and what a person found on them
+(`*.json`). A third of the pages is held out by their names: profiles are made without looking at them.
+
+`found` is the share of the truth's words that our posts have. Of ours, `other` is the share of words that the truth
+does not have. Many truths end after the first posts, and few repeat quotations, so that alone says little: `beyond`
+counts the posts of which the truth knows next to nothing, and `added` is the share of unknown words in the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from statistics import mean, median
+from typing import NamedTuple
+
+from headwater.errors import ReadFailed
+from headwater.model import Item, Post, Response, Source
+from headwater.sources import forum
+from headwater.text import plain
+
+_WORD = re.compile(r"[^\W_]+")
+KNOWN = 0.8  # of which more is unknown, the truth has not got
+_NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+class Measured(NamedTuple):
+    name: str
+    url: str
+    profile: str
+    posts: int
+    dated: int
+    named: int
+    found: float
+    other: float
+    beyond: int
+    added: float
+    seconds: float
+    error: str = ""
+
+
+def is_held_out(name: str) -> bool:
+    return blake2b(name.encode()).digest()[0] % 3 == 0
+
+
+def measured(folder: Path, held_out: bool | None = None) -> Iterator[Measured]:
+    """Every page of a folder; only those held out, or only the others, where it says so."""
+    for truth in sorted(folder.glob("*.json")):
+        if held_out is None or is_held_out(truth.stem) == held_out:
+            yield _measure(truth)
+
+
+def _measure(truth: Path) -> Measured:
+    told = json.loads(truth.read_text())
+    url = told["url"] or "http://forum.example/"
+    body = gzip.decompress(truth.with_suffix(".html.gz").read_bytes())
+    response = Response(url, 200, {"content-type": "text/html"}, body, _NOW)
+    began = time.process_time()
+    try:
+        page = forum.read_item(Source(1, "forum", url), Item("1", url), response)
+    except ReadFailed as error:
+        return Measured(truth.stem, url, "-", 0, 0, 0, 0.0, 0.0, 0, 0.0, time.process_time() - began, error.detail)
+    seconds = time.process_time() - began
+    dated, named = sum(post.dated for post in page.posts), sum(post.author is not None for post in page.posts)
+    compared = shares(page.posts, told["ground_truth"]["main_content"])
+    return Measured(truth.stem, url, page.facts.format, len(page.posts), dated, named, *compared, seconds)
+
+
+class Shares(NamedTuple):
+    found: float
+    other: float
+    beyond: int
+    added: float
+
+
+def shares(posts: list[Post], truth: str) -> Shares:
+    """Names stand in some truths and not in others: they count as found, and never as something else."""
+    words = [_WORD.findall(plain(post.content).lower()) for post in posts]
+    said = Counter(word for post in words for word in post)
+    names = Counter(_WORD.findall(" ".join(f"{post.author} {post.title}" for post in posts).lower()))
+    told = _WORD.findall(truth.lower())
+    true = Counter(told)
+    runs = set(_runs(told))
+    unknown = [_unknown(post, runs) for post in words]
+    known = [share for share in unknown if share < KNOWN]
+    return Shares(
+        found=(true & (said + names)).total() / max(1, true.total()),
+        other=(said - true).total() / max(1, said.total()),
+        beyond=len(unknown) - len(known),
+        added=mean(known) if known else 1.0,
+    )
+
+
+def _runs(words: list[str]) -> list[str]:
+    return [" ".join(words[start : start + 3]) for start in range(max(1, len(words) - 2))]
+
+
+def _unknown(words: list[str], runs: set[str]) -> float:
+    own = _runs(words)
+    return sum(run not in runs for run in own) / len(own)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="How well real forum pages are read.")
+    arguments.add_argument("folder", type=Path)
+    which = arguments.add_mutually_exclusive_group()
+    which.add_argument("--held-out", dest="held_out", action="store_const", const=True)
+    which.add_argument("--developed", dest="held_out", action="store_const", const=False)
+    arguments.add_argument("--wanting", type=float, default=2.0, help="print only pages with less than this found")
+    given = arguments.parse_args()
+    pages = list(measured(given.folder, given.held_out))
+    for page in pages:
+        if page.found < given.wanting:
+            shares = (
+                f"{page.found:6.1%} found {page.other:6.1%} other {page.added:6.1%} added {page.seconds * 1000:5.0f} ms"
+            )
+            counts = f"{page.posts:4} posts {page.dated:4} dated {page.named:4} named {page.beyond:3} beyond"
+            print(f"{page.name} {page.profile:14}{counts} {shares}  {page.url[:70]} {page.error[:60]}")
+    _summarise(pages)
+
+
+def _summarise(pages: list[Measured]) -> None:
+    found, other, added = (mean(share) for share in zip(*((p.found, p.other, p.added) for p in pages), strict=True))
+    middle = median(page.found for page in pages)
+    good = sum(page.found >= 0.9 and page.added <= 0.1 for page in pages)
+    unread = sum(page.profile == "-" for page in pages)
+    seconds = sum(page.seconds for page in pages)
+    print(
+        f"{len(pages)} pages: found {found:.1%} (median {middle:.1%}), other {other:.1%}, added {added:.1%};"
+        f" {good} with at least 90% found and at most 10% added; {unread} not read; {seconds:.1f} s of CPU"
+    )
+
+
+if __name__ == "__main__":
+    main()

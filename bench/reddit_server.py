@@ -1,0 +1,149 @@
+"""The simulated Reddit for benchmarks: in a process of its own, with limits off, its pages made before they are asked.
+
+It answers from memory, so that what is measured is whoever asks. `step` says what happens between two rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import multiprocessing
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
+from urllib.parse import parse_qs, urlsplit
+
+from headwater.sim.communities import Habits, history
+from headwater.sim.reddit_http import Answer, Ask, answer_with_faults
+from headwater.sim.reddit_world import Clock, Faults, Limits, SimReddit
+
+DAY = timedelta(days=1)
+POSTS_A_DAY = 480.0
+ROUND = timedelta(minutes=15)  # in which a community has five new posts
+STILL = Habits(posts_per_day=POSTS_A_DAY, late=0, edited=0, deleted=0, removed=0, bursts=0)
+
+
+class Simulator:
+    """A handle on the simulator's process."""
+
+    def __init__(self, pipe: Connection, url: str) -> None:
+        self._pipe = pipe
+        self.url = url
+
+    def step(self, share: float) -> None:
+        """Let a round pass in this share of the communities; in the others nothing happens."""
+        self._pipe.send(share)
+        self._pipe.recv()
+
+    def requests(self) -> int:
+        """How many requests for a listing there were since this was asked the last time."""
+        self._pipe.send("requests")
+        return int(self._pipe.recv())
+
+
+@contextmanager
+def simulator(communities: int, *, scores_move: bool) -> Iterator[Simulator]:
+    ours, theirs = multiprocessing.Pipe()
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=_serve, args=(theirs, communities, scores_move), daemon=True)
+    process.start()
+    try:
+        yield Simulator(ours, ours.recv())
+    finally:
+        ours.send(None)
+        process.join()
+
+
+def name_of(number: int) -> str:
+    return f"c{number:04}"
+
+
+class World:
+    """Communities with clocks of their own, so that some can stand still."""
+
+    def __init__(self, communities: int, scores_move: bool) -> None:
+        begins = datetime.now(UTC) - 2 * DAY
+        self.requests = 0
+        self._clocks = [Clock(begins + DAY / 2) for _ in range(communities)]
+        self._reddits: list[SimReddit] = []
+        for number, clock in enumerate(self._clocks):
+            posts = history(name_of(number), begins, DAY, number, STILL)
+            posts = posts if scores_move else [post._replace(liked=0) for post in posts]
+            limits = Limits(requests=0, token_life=365 * DAY)
+            reddit = SimReddit({name_of(number): posts}, clock, limits, Faults(), keeps_record=False)
+            reddit.tokens["token"] = datetime.max.replace(tzinfo=UTC)
+            self._reddits.append(reddit)
+        self._answers: dict[str, bytes] = {}
+
+    def step(self, share: float) -> None:
+        count = round(len(self._clocks) * share)
+        for clock, reddit in zip(self._clocks[:count], self._reddits, strict=False):
+            clock.advance(ROUND)
+            for path in [path for path in self._answers if f"/{next(iter(reddit.posts))}/" in path]:
+                self._answers[path] = self._made(path)
+
+    def answer(self, path: str) -> bytes:
+        if path == "/api/v1/access_token":
+            return _written(Answer(200, b'{"access_token": "token", "expires_in": 86400, "scope": "*"}'))
+        self.requests += 1
+        if path not in self._answers:
+            self._answers[path] = self._made(path)
+        return self._answers[path]
+
+    def _made(self, path: str) -> bytes:
+        parts = urlsplit(path)
+        query: Mapping[str, str] = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        reddit = self._reddits[int(parts.path.split("/")[2][1:])]
+        return _written(answer_with_faults(reddit, Ask("GET", parts.path, query, "Bearer token")))
+
+
+def _written(answer: Answer) -> bytes:
+    """Compressed, as Reddit answers everybody who can read that."""
+    body = gzip.compress(answer.body, 6)
+    kind = ("HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Encoding: gzip")
+    return "\r\n".join((*kind, f"Content-Length: {len(body)}", "", "")).encode() + body
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, end, rest = self._received.partition(b"\r\n\r\n")
+        while end:
+            wanted = _content_length(head)
+            if len(rest) < wanted:
+                return
+            self._transport.write(self._world.answer(head.split(b" ", 2)[1].decode()))
+            self._received = rest[wanted:]
+            head, end, rest = self._received.partition(b"\r\n\r\n")
+
+
+def _content_length(head: bytes) -> int:
+    lines = [line.lower() for line in head.split(b"\r\n")]
+    return next((int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:")), 0)
+
+
+def _serve(pipe: Connection, communities: int, scores_move: bool) -> None:
+    asyncio.run(_answering(pipe, World(communities, scores_move)))
+
+
+async def _answering(pipe: Connection, world: World) -> None:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(world), "127.0.0.1", 0)
+    pipe.send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    while (asked := await asyncio.to_thread(pipe.recv)) is not None:
+        if asked == "requests":
+            pipe.send(world.requests)
+            world.requests = 0
+        else:
+            world.step(asked)
+            pipe.send(True)
+    server.close()

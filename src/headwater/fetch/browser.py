@@ -1,0 +1,223 @@
+"""Pages that a script makes: opened in a Chromium that has no network of its own.
+
+Every request of the page is answered by our guarded client: where connections may go, how many bytes come and how long
+it takes is decided there, as for any other request. The browser itself has a proxy that is not there, no names to
+resolve, no workers, no downloads and no sockets, so what is not answered here goes nowhere.
+
+Playwright and Chromium are optional: `pip install 'headwater[browser]'`, and Chromium from the system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from shutil import which
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import AnswerTooLarge, FetchFailed, HeadwaterError, TimedOut
+from headwater.fetch.body import unpacked
+from headwater.fetch.client import Client
+from headwater.model import Request, Response
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser as Chromium
+    from playwright.async_api import BrowserContext, Playwright, Route
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MOST_REQUESTS = 150
+MOST_BYTES = 20 * 1024 * 1024
+QUIET_SECONDS = 5.0
+_NOT_NEEDED = frozenset({"image", "media", "font", "texttrack", "manifest", "eventsource", "websocket"})
+_PASSED_ON = frozenset({"accept", "accept-language", "content-type", "x-requested-with"})
+_NOT_PASSED_BACK = frozenset(
+    {"content-encoding", "content-length", "transfer-encoding", "set-cookie", "link", "refresh"}
+)
+_NOWHERE = "http://127.0.0.1:9"  # the discard port: nobody listens, and the guard is not asked
+_ARGUMENTS = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--disable-gpu",
+    "--no-first-run",
+    "--no-pings",
+    "--dns-prefetch-disable",
+    "--proxy-bypass-list=<-loopback>",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+# Ways out that are not requests are taken away before any script of the page runs.
+_WITHOUT_WAYS_OUT = """
+for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport", "WebSocketStream"])
+  Object.defineProperty(globalThis, name, {value: undefined, writable: false, configurable: false});
+"""
+
+
+class Browser:
+    """Belongs to the event loop that first uses it. Chromium is started with the first page and ended by `close`."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        program: str | None = None,
+        pages_at_once: int = 1,
+        seconds: float = 30.0,
+        max_bytes: int = 10 * 1024 * 1024,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._program = program
+        self._seconds = seconds
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._turns = asyncio.Semaphore(pages_at_once)
+        self._starting = asyncio.Lock()
+        self._playwright: Playwright | None = None
+        self._chromium: Chromium | None = None
+
+    async def fetch(self, request: Request) -> Response:
+        """The page as it is after its scripts have run. Raises a FetchFailed where there is none."""
+        async with self._turns:
+            chromium = await self._started()
+            context = await chromium.new_context(accept_downloads=False, service_workers="block", bypass_csp=False)
+            try:
+                async with asyncio.timeout(self._seconds):
+                    return await self._opened(context, request)
+            except TimeoutError as error:
+                raise TimedOut(f"The page was not ready after {self._seconds:g} s in the browser.") from error
+            finally:
+                with suppress(_errors()):
+                    await context.close()
+
+    async def close(self) -> None:
+        chromium, self._chromium = self._chromium, None
+        playwright, self._playwright = self._playwright, None
+        if chromium:
+            with suppress(_errors()):
+                await chromium.close()
+        if playwright:
+            await playwright.stop()
+
+    async def _opened(self, context: BrowserContext, request: Request) -> Response:
+        visit = _Visit(self._client, request, self._max_bytes)
+        await context.add_init_script(_WITHOUT_WAYS_OUT)
+        await context.route("**/*", visit.answer)
+        await context.route_web_socket("**/*", lambda socket: socket.close())
+        page = await context.new_page()
+        page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
+        page.on("popup", lambda other: asyncio.ensure_future(other.close()))
+        try:
+            await page.goto(request.url, wait_until="load", timeout=self._seconds * 1000)
+            with suppress(_errors()):
+                await page.wait_for_load_state("networkidle", timeout=QUIET_SECONDS * 1000)
+            html = (await page.content()).encode("utf-8", "replace")
+        except _errors() as error:
+            if visit.failure:
+                raise visit.failure from error
+            raise FetchFailed(f"The browser could not open the page: {_first_line(error)}.") from error
+        return self._response(visit, html)
+
+    def _response(self, visit: _Visit, html: bytes) -> Response:
+        document = visit.document
+        if document is None:
+            raise FetchFailed("The browser opened a page that was never asked for.")
+        if len(html) > self._max_bytes:
+            raise AnswerTooLarge(f"The page that the script made is larger than {self._max_bytes:,} bytes, the limit.")
+        headers = {"content-type": "text/html; charset=utf-8"}
+        return document._replace(headers=headers, body=html, received_at=self._clock())
+
+    async def _started(self) -> Chromium:
+        async with self._starting:
+            if self._chromium is None or not self._chromium.is_connected():
+                await self.close()
+                self._chromium = await self._start()
+            return self._chromium
+
+    async def _start(self) -> Chromium:
+        try:
+            from playwright.async_api import async_playwright
+        except ImportError as error:
+            raise FetchFailed(
+                "The site's list is made by a script, and the browser for such pages is not installed:"
+                " pip install 'headwater[browser]'.",
+                our_network=True,
+            ) from error
+        program = self._program or next((found for name in PROGRAMS if (found := which(name))), None)
+        if program is None:
+            raise FetchFailed(
+                "The site's list is made by a script, and no Chromium was found to run it: install the system's.",
+                our_network=True,
+            )
+        self._playwright = await async_playwright().start()
+        try:
+            return await self._playwright.chromium.launch(
+                executable_path=program,
+                args=list(_ARGUMENTS),
+                proxy={"server": _NOWHERE},
+                chromium_sandbox=os.geteuid() != 0,
+            )
+        except _errors() as error:
+            raise FetchFailed(f"Chromium did not start: {_first_line(error)}.", our_network=True) from error
+
+
+class _Visit:
+    """One page's requests: each is answered by the client, within what a page may use up."""
+
+    def __init__(self, client: Client, request: Request, max_bytes: int) -> None:
+        self._client = client
+        self._request = request
+        self._max_bytes = max_bytes
+        self._requests = 0
+        self._bytes = 0
+        self.document: Response | None = None
+        self.failure: HeadwaterError | None = None
+
+    async def answer(self, route: Route) -> None:
+        asked = route.request
+        # The first is the page itself. Others are frames and windows, or a script that leads the page elsewhere, which
+        # would have us report another page under this address.
+        is_document = self._requests == 0
+        self._requests += 1
+        if asked.is_navigation_request() and not is_document:
+            return await _refuse(route, "aborted")  # the page stays as it is
+        if asked.resource_type in _NOT_NEEDED or self._requests > MOST_REQUESTS or self._bytes > MOST_BYTES:
+            return await _refuse(route)
+        try:
+            response = await self._client.fetch(self._request if is_document else _as_ours(asked))
+            body = await asyncio.to_thread(unpacked, response, self._max_bytes)
+        except HeadwaterError as error:
+            if is_document:
+                self.failure = error
+            return await _refuse(route)
+        self._bytes += len(body)
+        if is_document:
+            self.document = response
+        headers = {name: value for name, value in response.headers.items() if name not in _NOT_PASSED_BACK}
+        with suppress(_errors()):
+            await route.fulfill(status=response.status, headers=headers, body=body)
+        return None
+
+
+def _as_ours(asked: Any) -> Request:
+    headers = tuple((name, value) for name, value in asked.headers.items() if name.lower() in _PASSED_ON)
+    return Request(asked.url, headers, asked.method, asked.post_data_buffer)
+
+
+async def _refuse(route: Route, why: str = "blockedbyclient") -> None:
+    with suppress(_errors()):
+        await route.abort(why)
+
+
+def _errors() -> type[Exception]:
+    from playwright.async_api import Error
+
+    return Error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200].rstrip(".")

@@ -1,0 +1,226 @@
+"""What happens in a simulated forum: threads that grow, bumps, edits, deletions, pictures. Pure: a seed decides all.
+
+The whole history is made beforehand. What a board or a thread looks like at a moment is a question, not a state, so a
+test can compare what somebody has stored with what was there to be seen.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from headwater.sim.reddit_world import BEGINS, Asked, Clock, Faults
+
+_ENGLISH = (
+    "river delta stone harbour signal lantern meadow copper orbit winter ledger engine garden market violin summit"
+    " hashrate firmware cooling voltage fan miner pool payout power board"
+)
+_CHINESE = "算力 矿机 电费 固件 散热 矿池 收益 风扇 电源 机房 温度 噪音 行情 难度 挖矿 托管 水冷 主板 频率 维修"
+_VOCABULARY = {"en": tuple(_ENGLISH.split()), "zh": tuple(_CHINESE.split())}
+_NAMES = {
+    "en": ("alder", "birch", "cedar", "hazel", "maple", "rowan", "willow", "aspen"),
+    "zh": ("老王", "小李", "矿工", "阿强", "南山", "北风", "大鹏", "石头"),
+}
+
+
+class Habits(NamedTuple):
+    """How lively a board is and how often what happens in it. Shares are of all posts; `pinned` counts threads."""
+
+    lang: str = "en"
+    threads_per_day: float = 12.0
+    replies: float = 6.0
+    long: float = 0.05
+    bumped: float = 0.15
+    edited: float = 0.1
+    deleted: float = 0.05
+    pictures: float = 0.15
+    answers: float = 0.3
+    pinned: int = 1
+
+
+class Version(NamedTuple):
+    since: datetime
+    text: str
+
+
+class SimPost(NamedTuple):
+    """A post and all that will ever happen to it. `answers` is the id of the post that it quotes."""
+
+    id: int
+    author: str
+    created_at: datetime
+    versions: tuple[Version, ...]
+    picture: int | None = None
+    answers: int | None = None
+    deleted_at: datetime | None = None
+
+    def is_there(self, now: datetime) -> bool:
+        return self.created_at <= now and not (self.deleted_at and self.deleted_at <= now)
+
+    def version_at(self, now: datetime) -> Version:
+        return [version for version in self.versions if version.since <= now][-1]
+
+
+class SimThread(NamedTuple):
+    id: int
+    board: str
+    title: str
+    posts: tuple[SimPost, ...]
+    pinned: bool = False
+
+    def posts_at(self, now: datetime) -> list[SimPost]:
+        """Those that are there. A thread lives as long as its first post, which nobody deletes."""
+        return [post for post in self.posts if post.is_there(now)]
+
+    def place_of(self, id: int) -> int:
+        """Which of the thread's posts it is, from 1 on, deleted ones counted: Discourse's number of a post."""
+        return next(place for place, post in enumerate(self.posts, 1) if post.id == id)
+
+
+@dataclass
+class SimForum:
+    """The whole of it, as tests see it."""
+
+    habits: Mapping[str, Habits]
+    threads: Mapping[int, SimThread]
+    clock: Clock
+    faults: Faults
+    seed: int = 0
+    threads_a_page: int = 20
+    posts_a_page: int = 10
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(f"faults:{self.seed}")
+        self.boards = dict(enumerate(self.habits, 1))
+
+    def listed(self, board: str | None, now: datetime) -> list[SimThread]:
+        """The threads of a board, or of all, as its list shows them: pinned ones, then by their last post."""
+        there = [thread for thread in self.threads.values() if board in (None, thread.board) and thread.posts_at(now)]
+        return sorted(
+            there, key=lambda thread: (thread.pinned, last_post(thread, now).created_at, thread.id), reverse=True
+        )
+
+    def fault(self) -> str | None:
+        """What goes wrong with the next answer, if anything."""
+        with self.lock:
+            roll = self.chance.random()
+        for name in ("busy", "broken", "unavailable", "slow", "cut"):
+            roll -= getattr(self.faults, name)
+            if roll < 0:
+                return name
+        return None
+
+
+def last_post(thread: SimThread, now: datetime) -> SimPost:
+    return max(thread.posts_at(now), key=lambda post: (post.created_at, post.id))
+
+
+def simulated(
+    boards: Mapping[str, Habits],
+    *,
+    seed: int = 0,
+    lasts: timedelta = timedelta(days=2),
+    begins: datetime = BEGINS,
+    clock: Clock | None = None,
+    faults: Faults = Faults(),
+    threads_a_page: int = 20,
+    posts_a_page: int = 10,
+) -> SimForum:
+    """A forum whose boards have a history of this length; its clock stands at the beginning."""
+    drafts = [thread for name, habits in boards.items() for thread in _board(name, habits, begins, lasts, seed)]
+    return SimForum(
+        boards,
+        {thread.id: thread for thread in _numbered(drafts)},
+        clock or Clock(begins),
+        faults,
+        seed,
+        threads_a_page,
+        posts_a_page,
+    )
+
+
+def _board(name: str, habits: Habits, begins: datetime, lasts: timedelta, seed: int) -> list[SimThread]:
+    chance = random.Random(f"{seed}:{name}")
+    threads: list[SimThread] = []
+    at = begins.replace(microsecond=0)
+    while at < begins + lasts:
+        title = _words(chance, habits.lang, 5)
+        posts = _posts(chance, habits, at, begins + lasts)
+        threads.append(SimThread(0, name, title, tuple(posts), pinned=len(threads) < habits.pinned))
+        at += timedelta(seconds=1 + int(chance.expovariate(habits.threads_per_day / 86_400)))
+    return threads
+
+
+def _posts(chance: random.Random, habits: Habits, begins: datetime, ends: datetime) -> list[SimPost]:
+    count = int(chance.expovariate(1 / max(habits.replies, 0.01)))
+    if chance.random() < habits.long:
+        count = count * 8 + 25
+    posts: list[SimPost] = []
+    at = begins
+    for place in range(count + 1):
+        if place and at >= ends:
+            break
+        posts.append(_post(chance, habits, at, place))
+        # Most replies come within the hour; now and then somebody finds the thread much later and bumps it.
+        hours = chance.uniform(6, 30) if chance.random() < habits.bumped else chance.expovariate(2)
+        at += timedelta(seconds=1 + int(hours * 3_600))
+    return posts
+
+
+def _post(chance: random.Random, habits: Habits, at: datetime, place: int) -> SimPost:
+    def happens(share: float) -> datetime | None:
+        return at + timedelta(minutes=chance.randint(5, 600)) if chance.random() < share else None
+
+    versions = [Version(at, _text(chance, habits.lang))]
+    edited_at = happens(habits.edited)
+    if edited_at:
+        versions.append(Version(edited_at, _text(chance, habits.lang)))
+    answered = chance.randrange(place) if place and chance.random() < habits.answers else None
+    return SimPost(
+        id=0,
+        author=f"{chance.choice(_NAMES[habits.lang])}{chance.randrange(100)}",
+        created_at=at,
+        versions=tuple(versions),
+        picture=chance.randrange(1, 1_000_000) if chance.random() < habits.pictures else None,
+        answers=answered,
+        deleted_at=happens(habits.deleted) if place else None,
+    )
+
+
+def _numbered(drafts: Sequence[SimThread]) -> list[SimThread]:
+    """Threads and posts with the ids that a database gives out: one after the other, over all boards."""
+    by_time = sorted(drafts, key=lambda thread: (thread.posts[0].created_at, thread.board))
+    waiting = [
+        (post.created_at, which, place) for which, one in enumerate(by_time) for place, post in enumerate(one.posts)
+    ]
+    ids = {(which, place): number for number, (_, which, place) in enumerate(sorted(waiting), 1001)}
+    return [
+        thread._replace(
+            id=which + 101, posts=tuple(_with_ids(thread.posts, [ids[which, n] for n in range(len(thread.posts))]))
+        )
+        for which, thread in enumerate(by_time)
+    ]
+
+
+def _with_ids(posts: Sequence[SimPost], ids: Sequence[int]) -> list[SimPost]:
+    return [
+        post._replace(id=ids[place], answers=None if post.answers is None else ids[post.answers])
+        for place, post in enumerate(posts)
+    ]
+
+
+def _words(chance: random.Random, lang: str, count: int) -> str:
+    words = [chance.choice(_VOCABULARY[lang]) for _ in range(count)]
+    return "".join(words) if lang == "zh" else " ".join(words).capitalize()
+
+
+def _text(chance: random.Random, lang: str) -> str:
+    end = "。" if lang == "zh" else " <ok> & more."
+    return "\n\n".join(_words(chance, lang, chance.randint(6, 14)) + end for _ in range(chance.randint(1, 3)))

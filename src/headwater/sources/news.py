@@ -1,0 +1,225 @@
+"""News sites: the requests for their lists, what a list names, and what an article says.
+
+A list is a page with links, a JSON endpoint or a sitemap. The source's settings say which and how it is addressed
+(`sites.settings`); without settings its articles are found by what their links have in common (`sites.links`), and its
+next page by the link to it (`sites.following`). An article's text is found in its page by `sites.article`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from lxml.html import HtmlElement
+
+from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed
+from headwater.model import Facts, Item, Page, Post, Request, Response, Source, SourceState
+from headwater.sources.feeds.posts import EARLIEST, TOO_FAR_AHEAD
+from headwater.sources.sites.about import about
+from headwater.sources.sites.addresses import first_address, following_address
+from headwater.sources.sites.article import article_in
+from headwater.sources.sites.endpoint import Told, read_endpoint
+from headwater.sources.sites.following import following
+from headwater.sources.sites.links import discovered, selected
+from headwater.sources.sites.page import page_of, wall_in
+from headwater.sources.sites.settings import NewsSettings, pattern, settings_of
+from headwater.sources.sites.sitemap import looks_like_sitemap, read_sitemap
+from headwater.text import text_hash
+from headwater.urls import identity, safe_link
+
+ACCEPT = "text/html, application/xhtml+xml;q=0.9, application/json;q=0.8, application/xml;q=0.8, */*;q=0.1"
+FORMAT = "news"
+MAX_ID = 500
+SHORTEST = 60  # letters; less is a caption or a notice, not an article
+FEWEST_TO_FOLLOW = 4
+
+
+def first(source: Source, state: SourceState) -> Request:
+    settings = settings_of(source.settings)
+    return _request(first_address(settings, source.address, state.last_seen_post_id))
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    settings_of(settings)
+
+
+def read(source: Source, state: SourceState, response: Response) -> Page:
+    """What a page of the list names. Articles that it tells whole are posts at once."""
+    settings = settings_of(source.settings)
+    if not response.body.strip():
+        raise EmptyAnswer("The server answered, but with nothing.")
+    form = settings.form if settings.form != "auto" else _form_of(response)
+    if form == "sitemap":
+        return _read_map(settings, response)
+    if form == "json":
+        return _read_endpoint(settings, response)
+    return _read_links(settings, response)
+
+
+def read_item(source: Source, item: Item, response: Response) -> Page:
+    """The article of a list's item. Its identity is the item's; the page may only say where it is at home."""
+    page = page_of(response)
+    said = about(page, response.received_at)
+    article = article_in(page, said)
+    if len(article.text) < SHORTEST:
+        raise wall_in(page, "the article") or ReadFailed("No text of an article was found on the page.")
+    title = said.title or item.title
+    published = said.published or _true(item.created_at, response)
+    post = Post(
+        source_post_id=item.id,
+        url=said.url,
+        title=title,
+        content=article.html,
+        author=said.author,
+        created_at=published or said.modified or response.received_at,
+        text_hash=text_hash(title, article.html),
+        dated=published is not None or said.modified is not None,
+        updated_at=said.modified,
+        lang=said.language,
+        images=article.pictures,
+    )
+    return Page([post], None, Facts(format=FORMAT))
+
+
+def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
+    """The settings with which the page can be followed as a list; None where it is none."""
+    if looks_like_sitemap(response.body):
+        return {"form": "sitemap"}
+    try:
+        page = page_of(response)
+    except ReadFailed:
+        return None
+    found = discovered(page)
+    if len(found.links) < FEWEST_TO_FOLLOW or _is_article(page.tree, len(found.links)):
+        return None
+    return {}
+
+
+def _read_links(settings: NewsSettings, response: Response) -> Page:
+    page = page_of(response)
+    found = selected(page, settings.items) if settings.items else discovered(page)
+    items = [Item(_id(settings, link.url), link.url, link.text) for link in found.links]
+    items = _within(settings, items)
+    if not found.links:
+        raise wall_in(page, "the list") or NotAFeed(_nothing_found(settings))
+    if "{" in settings.list:
+        ids = [int(item.id) for item in items if item.id.isascii() and item.id.isdigit()]
+        url = following_address(settings, response.url, ids, len(found.links), "")
+        by = "its number"
+    else:
+        link = following(page)
+        url, by = (link.url, link.by) if link else (None, "")
+    said = about(page, response.received_at)
+    note = f"{len(items)} articles found by {found.by}" + (f", next page by {by}." if url else ".")
+    facts = Facts(FORMAT, said.title, response.url, said.language, truncated=found.truncated, note=note)
+    return Page([], _request(url) if url else None, facts, _in_order(settings, items))
+
+
+def _read_map(settings: NewsSettings, response: Response) -> Page:
+    found = read_sitemap(response.body, response.url)
+    if found.maps:
+        note = f"The newest of {len(found.maps)} sitemaps is read."
+        return Page([], _request(found.maps[0]), Facts(FORMAT, note=note))
+    items = [
+        Item(_id(settings, entry.url), entry.url, entry.title, entry.changed, _true(entry.published, response))
+        for entry in found.entries
+    ]
+    note = f"{len(items)} articles named by the sitemap."
+    return Page(
+        [], None, Facts(FORMAT, truncated=found.truncated, note=note), _in_order(settings, _within(settings, items))
+    )
+
+
+def _read_endpoint(settings: NewsSettings, response: Response) -> Page:
+    listed = read_endpoint(response.body, settings, response.url)
+    posts, items = [], []
+    for told in listed.articles:
+        id = told.id or _id(settings, told.url)
+        if told.content:
+            posts.append(_told_post(told, id, response))
+        else:
+            items.append(Item(id, told.url, told.title, told.mark, _true(told.published, response)))
+    ids = [int(one.id) for one in listed.articles if one.id.isascii() and one.id.isdigit()]
+    url = _following_told(settings, response.url, ids, len(listed.articles), listed.cursor)
+    note = f"{len(listed.articles)} articles listed as JSON" + (", and more on the next page." if url else ".")
+    facts = Facts(FORMAT, truncated=listed.truncated, note=note)
+    return Page(posts, _request(url) if url else None, facts, _in_order(settings, _within(settings, items)))
+
+
+def _following_told(settings: NewsSettings, url: str, ids: list[int], count: int, cursor: str) -> str | None:
+    if "{" in settings.list:
+        return following_address(settings, url, ids, count, cursor)
+    # Without a place for it, what the answer names is the next address itself.
+    return safe_link(cursor, url) if cursor and count and safe_link(cursor, url) != url else None
+
+
+def _told_post(told: Told, id: str, response: Response) -> Post:
+    published = _true(told.published, response)
+    return Post(
+        source_post_id=id[:MAX_ID],
+        url=told.url,
+        title=told.title,
+        content=told.content,
+        author=told.author or None,
+        created_at=published or response.received_at,
+        text_hash=text_hash(told.title, told.content),
+        dated=published is not None,
+    )
+
+
+def _form_of(response: Response) -> str:
+    body = response.body.lstrip()
+    if looks_like_sitemap(body):
+        return "sitemap"
+    return "json" if body[:1] in (b"{", b"[") else "html"
+
+
+def _id(settings: NewsSettings, url: str) -> str:
+    """The id that the address names, else the address in its one spelling."""
+    if settings.id_pattern and (found := pattern(settings.id_pattern).search(url)) and found[1]:
+        return found[1][:MAX_ID]
+    id = identity(url)
+    return id if len(id) <= MAX_ID else f"{id[:200]}#{blake2b(id.encode(), digest_size=12).hexdigest()}"
+
+
+def _within(settings: NewsSettings, items: list[Item]) -> list[Item]:
+    """The items between the lowest and the highest id that are wanted; ids that are no numbers are not judged."""
+    low, high = settings.min_id, settings.max_id
+    if low is None and high is None:
+        return items
+    return [item for item in items if not _number(item) or (low or 0) <= int(item.id) <= (high or int(item.id))]
+
+
+def _number(item: Item) -> bool:
+    return item.id.isascii() and item.id.isdigit() and len(item.id) < 19
+
+
+def _in_order(settings: NewsSettings, items: list[Item]) -> tuple[Item, ...]:
+    """Ascending lists are read from the lowest id up, so that the watermark never passes what was not stored."""
+    if settings.order == "ascending" and all(map(_number, items)):
+        return tuple(sorted(items, key=lambda item: int(item.id)))
+    return tuple(items)
+
+
+def _nothing_found(settings: NewsSettings) -> str:
+    if settings.items:
+        return f"No link on the page matches the selector {settings.items}."
+    return "No list of articles was found on the page. If a script makes the list, set `render`; else set `items`."
+
+
+def _is_article(tree: HtmlElement, links: int) -> bool:
+    """Whether a page is an article that also names others."""
+    kind = str(next(iter(tree.xpath('.//meta[@property="og:type"]/@content')), ""))
+    paragraphs = sum(length for node in tree.iter("p") if (length := len(node.text_content())) > 80)
+    return paragraphs > 250 * links or (kind.lower() == "article" and paragraphs > 100 * links)
+
+
+def _true(moment: datetime | None, response: Response) -> datetime | None:
+    """A date that can be true."""
+    return moment if moment and EARLIEST <= moment <= response.received_at + TOO_FAR_AHEAD else None
+
+
+def _request(url: str) -> Request:
+    return Request(url, (("Accept", ACCEPT),))

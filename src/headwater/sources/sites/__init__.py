@@ -1,0 +1,1 @@
+"""Sites that are read page by page: their lists of articles, and the articles."""

@@ -1,0 +1,109 @@
+"""Files of pictures, named after their content: `ab/cdef….png` below one folder, there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from headwater.errors import StoreUnavailable
+
+_UNFINISHED = ".new-"
+_NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})\.[a-z]{3,4}")
+
+
+class FoundFile(NamedTuple):
+    """A file below the folder. `content_hash` is None where it is none of ours, or was never finished."""
+
+    path: str
+    content_hash: str | None
+    changed_at: float
+
+
+def hash_of(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def path_of(content_hash: str, extension: str) -> str:
+    return f"{content_hash[:2]}/{content_hash[2:]}.{extension}"
+
+
+def keep(folder: Path, path: str, data: bytes) -> None:
+    """Write the content, unless it is there. Raises StoreUnavailable where the disk does not take it (H91)."""
+    file = folder / path
+    with _usable(folder):
+        if file.is_file() and file.stat().st_size == len(data):
+            os.utime(file)  # so that nobody takes it for forgotten before its record is written
+            return
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(folder / f"{_UNFINISHED}{uuid4().hex}", file, data)
+
+
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(
+            f"Pictures cannot be kept in {folder}: {error.strerror}. Free some space or check the folder's owner; "
+            "crawling goes on, and pictures are tried again."
+        ) from error
+
+
+def _write(unfinished: Path, file: Path, data: bytes) -> None:
+    try:
+        with unfinished.open("xb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        unfinished.replace(file)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+    _settle(file.parent)
+
+
+def _settle(folder: Path) -> None:
+    """A renamed file survives a power cut only once its folder is on the disk."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def load(folder: Path, path: str) -> bytes | None:
+    with _usable(folder), suppress(FileNotFoundError):
+        return (folder / path).read_bytes()
+    return None
+
+
+def size_of(folder: Path, path: str) -> int | None:
+    with _usable(folder), suppress(FileNotFoundError):
+        return (folder / path).stat().st_size
+    return None
+
+
+def drop(folder: Path, path: str) -> None:
+    with _usable(folder):
+        (folder / path).unlink(missing_ok=True)
+
+
+def found(folder: Path) -> list[FoundFile]:
+    """Every file that we may have left below the folder."""
+    files = []
+    with _usable(folder):
+        for file in [*folder.glob(f"{_UNFINISHED}*"), *folder.glob("??/*")]:
+            path = file.relative_to(folder).as_posix()
+            name = _NAME.fullmatch(path)
+            if name is None and not file.name.startswith(_UNFINISHED):
+                continue
+            with suppress(FileNotFoundError):
+                files.append(FoundFile(path, name[1] + name[2] if name else None, file.stat().st_mtime))
+    return files

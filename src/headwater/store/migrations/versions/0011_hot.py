@@ -1,0 +1,99 @@
+"""The newest posts have a store of their own; listings are cached; days are counted, and requests by the minute."""
+
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from alembic import op
+
+from headwater.store.types import BigId, Json, Moment
+
+revision = "0011"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+FAR_FUTURE = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def upgrade() -> None:
+    _hot_posts()
+    _cached_listings()
+    _days_and_minutes()
+
+
+def _hot_posts() -> None:
+    op.create_table(
+        "posts_hot",
+        sa.Column("id", BigId, autoincrement=False, nullable=False),
+        sa.Column("source_id", BigId, nullable=False),
+        sa.Column("source_post_id", sa.Text(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("url", sa.Text()),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("content", sa.Text(), nullable=False),
+        sa.Column("author", sa.Text()),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("fetched_at", Moment(), nullable=False),
+        sa.Column("score", sa.Integer()),
+        sa.Column("num_comments", sa.Integer()),
+        sa.Column("lang", sa.Text()),
+        sa.Column("extra", Json, nullable=False),
+        sa.Column("expires_at", Moment(), nullable=False),
+        sa.ForeignKeyConstraint(["id"], ["posts.id"], name=op.f("fk_posts_hot_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_posts_hot")),
+    )
+    op.create_index("ix_posts_hot_stream", "posts_hot", ["created_at", "id"])
+    op.create_index("ix_posts_hot_expires_at", "posts_hot", ["expires_at"])
+    window = op.create_table(
+        "hot_window",
+        sa.Column("since", Moment(), autoincrement=False, nullable=False),
+        sa.Column("kept_seconds", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("since", name=op.f("pk_hot_window")),
+    )
+    op.bulk_insert(window, [{"since": FAR_FUTURE, "kept_seconds": 0}])  # it is filled when Headwater starts
+
+
+def _cached_listings() -> None:
+    op.create_table(
+        "cached_listings",
+        sa.Column("source_id", BigId, autoincrement=False, nullable=False),
+        sa.Column("fetched_at", Moment(), nullable=False),
+        sa.Column("expires_at", Moment(), nullable=False),
+        sa.Column("posts", Json, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["source_id"], ["sources.id"], name=op.f("fk_cached_listings_source_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("source_id", name=op.f("pk_cached_listings")),
+    )
+    op.create_index("ix_cached_listings_expires_at", "cached_listings", ["expires_at"])
+
+
+def _days_and_minutes() -> None:
+    op.create_table(
+        "crawl_days",
+        sa.Column("day", Moment(), autoincrement=False, nullable=False),
+        sa.Column("visits_ok", sa.Integer(), nullable=False),
+        sa.Column("visits_unchanged", sa.Integer(), nullable=False),
+        sa.Column("visits_empty", sa.Integer(), nullable=False),
+        sa.Column("visits_failed", sa.Integer(), nullable=False),
+        sa.Column("seconds", sa.Float(), nullable=False),
+        sa.Column("posts_new", sa.Integer(), nullable=False),
+        sa.Column("posts_updated", sa.Integer(), nullable=False),
+        sa.Column("posts_duplicate", sa.Integer(), nullable=False),
+        sa.Column("valid_posts_24h", sa.Integer()),
+        sa.Column("sources_total", sa.Integer()),
+        sa.Column("tiers", Json),
+        sa.PrimaryKeyConstraint("day", name=op.f("pk_crawl_days")),
+    )
+    op.create_table(
+        "budget_use",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("minute", Moment(), nullable=False),
+        sa.Column("used", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("name", "minute", name=op.f("pk_budget_use")),
+    )
+
+
+def downgrade() -> None:
+    for table in ("budget_use", "crawl_days", "cached_listings", "hot_window", "posts_hot"):
+        op.drop_table(table)

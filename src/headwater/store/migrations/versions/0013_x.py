@@ -1,0 +1,34 @@
+"""Requests that are paid by the month are counted; secrets that a person has given are kept sealed."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from headwater.store.types import Moment
+
+revision = "0013"
+down_revision = "0012"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "meters",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("month", sa.String(7), nullable=False),
+        sa.Column("requests", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("posts", sa.Integer(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("name", "month", name=op.f("pk_meters")),
+    )
+    op.create_table(
+        "secrets",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("sealed", sa.LargeBinary(), nullable=False),
+        sa.Column("changed_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_secrets")),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("secrets")
+    op.drop_table("meters")

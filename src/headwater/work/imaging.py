@@ -1,0 +1,136 @@
+"""Downloads pictures that posts show: a few at once, each host's one by one, until the files take what they may.
+
+Nothing is remembered here but how much there is: queue, leases and retries are in the store. A process that is killed
+while it downloads leaves a lease that runs out, and at most a file that is found again by its content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import structlog
+
+from headwater.crawl import pictures
+from headwater.crawl.pictures import Tools
+from headwater.errors import HeadwaterError, StoreUnavailable
+from headwater.store import image_queue, images
+from headwater.store.db import Database
+from headwater.store.image_queue import HINDERED, Claim, Outcome
+from headwater.store.outbox import uuid7
+from headwater.work.resting import TROUBLE_SECONDS, rest
+
+PLACES = 8  # downloads at once
+LEASE = timedelta(minutes=5)
+LOOK_SECONDS = 1.0
+COUNT_AGAIN = timedelta(minutes=1)  # others save as well
+
+log = structlog.get_logger()
+
+
+class Pace(NamedTuple):
+    """How far apart requests to one host are, and how much all files together may take."""
+
+    gap: timedelta
+    max_total_bytes: int
+
+
+class Clock(NamedTuple):
+    now: Callable[[], datetime]
+    chance: Callable[[], float]
+
+
+async def save_pictures(
+    db: Database, tools: Tools, pace: Pace, clock: Clock, patience: timedelta, stop: asyncio.Event
+) -> None:
+    """Download until `stop` is set; then what is under way has `patience` to end. Trouble is logged and waited out."""
+    saver = Saver(db, tools, pace, clock)
+    while not stop.is_set():
+        pause = LOOK_SECONDS
+        try:
+            pause = 0.0 if await saver.start_due() else LOOK_SECONDS
+        except HeadwaterError as error:
+            log.warning("images.wait", error=error.detail)
+            pause = TROUBLE_SECONDS
+        await rest(pause, saver.ended, stop=stop)
+    await saver.end_within(patience)
+
+
+class Saver:
+    """The downloads under way in this process."""
+
+    def __init__(self, db: Database, tools: Tools, pace: Pace, clock: Clock) -> None:
+        self._db, self._tools, self._pace, self._clock = db, tools, pace, clock
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._hindered_until: datetime | None = None
+        self._counted_at: datetime | None = None
+        self._is_full = False
+        self.ended = asyncio.Event()
+
+    async def start_due(self) -> int:
+        """Claim what is due, as far as there are places for it, and begin to download; returns how many."""
+        now = self._clock.now()
+        room = PLACES - len(self._under_way)
+        if room <= 0 or (self._hindered_until and now < self._hindered_until):
+            return 0
+        ids = await self._db.read(image_queue.due, now, room)
+        if not ids or await self._full(now):
+            return 0
+        claims = await self._db.write(
+            image_queue.claim, ids, now=now, lease=uuid7(), lease_for=LEASE, gap=self._pace.gap
+        )
+        for claim in claims:
+            task = asyncio.create_task(self._save(claim))
+            self._under_way.add(task)
+            task.add_done_callback(self._end)
+        return len(claims)
+
+    async def end_within(self, patience: timedelta) -> None:
+        """What does not end in time is left to its lease."""
+        if not self._under_way:
+            return
+        _, unfinished = await asyncio.wait(self._under_way, timeout=patience.total_seconds())
+        for task in unfinished:
+            task.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+
+    async def _full(self, now: datetime) -> bool:
+        if self._counted_at is None or not self._counted_at <= now < self._counted_at + COUNT_AGAIN:
+            total = await self._db.read(images.total_bytes)
+            was_full, self._is_full = self._is_full, total >= self._pace.max_total_bytes
+            self._counted_at = now
+            if self._is_full and not was_full:
+                log.warning("images.full", bytes=total, limit=self._pace.max_total_bytes)
+        return self._is_full
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self.ended.set()
+        if not task.cancelled() and (error := task.exception()):
+            log.error("image.broken", exc_info=error)  # its lease runs out, and it is tried again (H98)
+
+    async def _save(self, claim: Claim) -> None:
+        wait = (claim.start_at - self._clock.now()).total_seconds()
+        if wait > 0:
+            await asyncio.sleep(wait)
+        outcome = await self._outcome(claim)
+        try:
+            kept = await self._db.write(image_queue.settle, claim, outcome, self._clock.now(), self._clock.chance())
+        except HeadwaterError as error:
+            log.warning("image.unrecorded", url=claim.url, error=error.detail)
+            return
+        if not kept:
+            log.warning("image.refused", url=claim.url, reason="the lease was lost")
+        elif outcome.error:
+            log.info("image.failed", url=claim.url, state=outcome.state, error=outcome.error)
+
+    async def _outcome(self, claim: Claim) -> Outcome:
+        try:
+            return await pictures.save(claim.url, self._tools)
+        except StoreUnavailable as error:
+            # The next ones would be downloaded for nothing.
+            self._hindered_until = self._clock.now() + HINDERED
+            log.error("images.unwritable", error=error.detail)
+            return Outcome("waiting", error_code=error.code, error=error.detail, counts=False)

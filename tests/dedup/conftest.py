@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled(compiled: None) -> None: ...

@@ -1,0 +1,85 @@
+"""Forums of software that nobody told us about."""
+
+# ruff: noqa: E501 - markup is easier to compare on one line
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from headwater.errors import ReadFailed
+from headwater.model import Item, Page, Response, Source, SourceState
+from headwater.sources import forum
+from support.posts import NOON
+
+SITE = "https://odd.example"
+SOURCE = Source(1, "forum", f"{SITE}/board")
+WORDS = "The quick fan is never the quiet one, whatever they say about blades and bearings."
+
+
+def page(html: str, url: str = f"{SITE}/thread/12") -> Response:
+    return Response(url, 200, {"content-type": "text/html"}, html.encode(), NOON)
+
+
+def told(html: str) -> Page:
+    return forum.read_item(SOURCE, Item("12", f"{SITE}/thread/12"), page(html))
+
+
+def reply(number: int, inside: str = "") -> str:
+    return (
+        f'<section class="entry" id="e{number}"><div class="who"><a class="nickname" href="/user/{number}">tree{number}</a></div>'
+        f'<time datetime="2024-03-05T12:{number:02}:00Z">Mar 5</time><div class="entry-text"><p>{WORDS} Number {number}.</p></div>'
+        f'<div class="buttons"><a href="#">Like</a><a href="#">Report</a></div>{inside}</section>'
+    )
+
+
+NAVIGATION = "".join(
+    f'<li class="menu-item"><a href="/m{number}">A way to somewhere else {number}</a></li>' for number in range(30)
+)
+
+
+def test_posts_are_found_by_what_repeats() -> None:
+    html = f"<html><body><ul>{NAVIGATION}</ul><h1>Quiet fans</h1><main>{''.join(map(reply, range(1, 6)))}</main></body></html>"
+    read = told(html)
+    assert read.facts.format == "guessed"
+    assert [post.source_post_id for post in read.posts] == [f"12/{number}" for number in range(1, 6)]
+    assert [post.author for post in read.posts] == [f"tree{number}" for number in range(1, 6)]
+    assert read.posts[2].created_at == datetime(2024, 3, 5, 12, 3, tzinfo=UTC)
+    assert read.posts[0].title == "Quiet fans"
+    assert all("Like" not in post.content and "somewhere" not in post.content for post in read.posts)
+
+
+def test_answers_within_what_they_answer_are_posts_of_their_own() -> None:
+    html = f"<html><body><main>{reply(1, reply(2, reply(3)))}{reply(4)}</main></body></html>"
+    posts = told(html).posts
+    assert [post.author for post in posts] == ["tree1", "tree2", "tree3", "tree4"]
+    assert all(post.content.count("Number") == 1 for post in posts)
+
+
+def test_an_opening_post_with_a_look_of_its_own_is_found() -> None:
+    opening = f'<article class="topic"><div class="topic-body">{WORDS * 3}</div></article>'
+    posts = told(f"<html><body><main>{opening}{reply(1)}{reply(2)}{reply(3)}</main></body></html>").posts
+    assert len(posts) == 4
+    assert WORDS in posts[0].content
+
+
+def test_a_page_on_which_nothing_repeats_has_no_posts() -> None:
+    with pytest.raises(ReadFailed):
+        told(f"<html><body><ul>{NAVIGATION}</ul><p>{WORDS}</p></body></html>")
+
+
+def test_threads_are_the_links_that_look_alike_and_say_the_most() -> None:
+    rows = "".join(
+        f'<div class="row"><a class="subject" href="/thread/{id}">What I found out about fan {id}</a> <a href="/user/{id}">tree</a></div>'
+        for id in range(100, 112)
+    )
+    html = f'<html><body><ul>{NAVIGATION[:600]}</ul>{rows}<a rel="next" href="/board?page=2">More</a></body></html>'
+    read = forum.read(SOURCE, SourceState(), page(html, f"{SITE}/board"))
+    assert [item.id for item in read.items] == [str(id) for id in range(100, 112)]
+    assert read.items[0].title == "What I found out about fan 100"
+    assert read.next is not None
+    assert "not known" in read.facts.note
+
+
+def test_an_unknown_page_is_not_recognised_as_a_forum() -> None:
+    assert forum.recognise(SOURCE, page(f"<html><body>{reply(1)}{reply(2)}</body></html>")) is None

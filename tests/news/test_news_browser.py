@@ -1,0 +1,175 @@
+"""Pages that a script makes, in a real Chromium that has no network of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from shutil import which
+
+import pytest
+
+from headwater.errors import AddressRefused, AnswerTooLarge, FetchFailed, TimedOut
+from headwater.fetch.browser import Browser
+from headwater.fetch.client import Client
+from headwater.fetch.guard import AddressGuard
+from headwater.model import Request, Source, SourceState
+from headwater.sources import news
+from support.web import Answer, Web, web
+
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+SCRIPTED = """<!doctype html><title>The Daily</title><main id=list></main><script>
+fetch('/api').then(answer => answer.json()).then(found => {
+  for (const one of found) {
+    const box = document.createElement('h2'), link = document.createElement('a')
+    link.href = one.url; link.textContent = one.title
+    box.append(link); document.querySelector('main').append(box)
+  }
+})</script>"""
+LISTED = json.dumps(
+    [
+        {"url": f"/2026/11/0{day}/the-river-rose-{day}-metres", "title": f"The river rose {day} metres over night"}
+        for day in range(1, 7)
+    ]
+)
+
+
+@dataclass
+class Forbidden:
+    """A place that nobody may reach; it remembers whoever tries."""
+
+    port: int
+    visitors: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def forbidden(address: str = "127.0.0.2") -> Iterator[Forbidden]:
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        tcp.bind((address, 0))
+        place = Forbidden(tcp.getsockname()[1])
+        udp.bind((address, place.port))
+        tcp.listen()
+        tcp.settimeout(0.1)
+        udp.settimeout(0.1)
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.is_set():
+                for name, wait in (("tcp", tcp.accept), ("udp", lambda: udp.recvfrom(100))):
+                    try:
+                        wait()
+                    except TimeoutError:
+                        continue
+                    place.visitors.append(name)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield place
+        finally:
+            ended.set()
+            thread.join()
+
+
+@pytest.fixture
+def site() -> Iterator[Web]:
+    with web() as site:
+        yield site
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    client = Client(user_agent="ours/1", guard=AddressGuard([ip_network("127.0.0.1")]), timeout=5)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def browser(client: Client) -> AsyncIterator[Browser]:
+    if not any(map(which, ("chromium", "chromium-browser", "google-chrome"))):
+        pytest.skip("no chromium (scripts/services install chromium)")
+    browser = Browser(client, seconds=30, max_bytes=1_000_000)
+    yield browser
+    await browser.close()
+
+
+async def test_a_list_that_a_script_makes_is_read_like_any_other(site: Web, browser: Browser) -> None:
+    # B6
+    site.pages = {"/news": Answer(SCRIPTED, headers=HTML), "/api": Answer(LISTED)}
+    source = Source(1, "news", site.url("/news"), settings={"render": True})
+    response = await browser.fetch(news.first(source, SourceState()))
+    page = news.read(source, SourceState(), response)
+    assert [item.title for item in page.items] == [f"The river rose {day} metres over night" for day in range(1, 7)]
+    assert {asked.headers["user-agent"] for asked in site.asked} == {"ours/1"}
+
+
+async def test_a_page_reaches_nothing_that_the_guard_refuses_by_any_way(site: Web, browser: Browser) -> None:
+    # H1 H2 H11
+    with forbidden() as place:
+        target = f"127.0.0.2:{place.port}"
+        tries = f"""<!doctype html><title>x</title><link rel=preconnect href="http://{target}">
+        <link rel=prefetch href="http://{target}/prefetch"><link rel=stylesheet href="http://{target}/style">
+        <img src="http://{target}/image"><iframe src="http://{target}/frame"></iframe>
+        <script src="http://{target}/script"></script><script src="/redirected"></script>
+        <script>
+        const tried = []
+        const attempt = (name, way) => {{
+          try {{ Promise.resolve(way()).catch(() => 0) }} catch (error) {{}}
+          tried.push(name) }}
+        attempt('fetch', () => fetch('http://{target}/fetch', {{mode: 'no-cors'}}))
+        attempt('beacon', () => navigator.sendBeacon('http://{target}/beacon', 'x'))
+        attempt('socket', () => new WebSocket('ws://{target}/socket'))
+        attempt('events', () => new EventSource('http://{target}/events'))
+        attempt('rtc', () => {{
+          const peer = new RTCPeerConnection({{iceServers: [{{urls: 'stun:{target}'}}]}})
+          peer.createDataChannel('x'); return peer.createOffer().then(offer => peer.setLocalDescription(offer)) }})
+        attempt('worker', () => new Worker(URL.createObjectURL(new Blob(["fetch('http://{target}/worker')"]))))
+        attempt('window', () => window.open('http://{target}/window'))
+        attempt('transport', () => new WebTransport('https://{target}/transport'))
+        attempt('leave', () => {{ setTimeout(() => location = 'http://{target}/leave', 100) }})
+        document.title = tried.length
+        </script>"""
+        site.pages = {
+            "/": Answer(tries, headers=HTML),
+            "/redirected": Answer("", 302, {"Location": f"http://{target}/redirected"}),
+        }
+        response = await browser.fetch(Request(site.url("/")))
+        assert b"<title>9</title>" in response.body
+        assert place.visitors == []
+    assert {asked.headers["user-agent"] for asked in site.asked} == {"ours/1"}
+
+
+async def test_an_address_that_the_guard_refuses_is_refused_in_the_browser_too(browser: Browser) -> None:
+    with pytest.raises(AddressRefused):
+        await browser.fetch(Request("http://127.0.0.2:8080/"))
+
+
+async def test_a_page_that_never_ends_is_ended(site: Web, client: Client) -> None:
+    # H22
+    site.pages = {"/": Answer("<script>for (;;) {}</script>", headers=HTML)}
+    browser = Browser(client, seconds=3)
+    try:
+        with pytest.raises((TimedOut, FetchFailed)):
+            await browser.fetch(Request(site.url("/")))
+    finally:
+        await browser.close()
+
+
+async def test_a_page_that_grows_without_end_is_too_large(site: Web, browser: Browser) -> None:
+    # H23
+    site.pages = {"/": Answer("<script>document.write('x'.repeat(2000000))</script>", headers=HTML)}
+    with pytest.raises(AnswerTooLarge):
+        await browser.fetch(Request(site.url("/")))
+
+
+async def test_without_chromium_the_failure_says_what_to_install(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(FetchFailed, match="no Chromium was found") as failure:
+        await Browser(client).fetch(Request("https://news.example/"))
+    assert failure.value.facts == {"our_network": True}

@@ -1,0 +1,142 @@
+"""A warm-up caches what communities show and changes nothing else (A5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from headwater import wire
+from headwater.cli import periodic
+from headwater.crawl import warm_up as warming
+from headwater.crawl.pool import Candidate, bring_in
+from headwater.crawl.warm_up import Plan, Warmed
+from headwater.sim.communities import Habits
+from headwater.sim.reddit_world import SimReddit, simulated
+from headwater.store import listings
+from headwater.store.tables import crawls, event_outbox, posts, posts_hot, sources
+from headwater.wire import Parts
+from reddit.living import Living, rows
+
+HOUR = timedelta(hours=1)
+BUSY = Habits(posts_per_day=400, late=0, deleted=0, removed=0)
+QUIET = Habits(posts_per_day=40, late=0, deleted=0, removed=0)
+NAMES = [f"community{number}" for number in range(15)]
+PLAN = Plan("top", "month", 100, 12, 24 * HOUR)
+Serve = Callable[[SimReddit], SimReddit]
+OpenParts = Callable[..., Parts]
+
+
+def with_pool(parts: Parts, names: list[str]) -> None:
+    owner = wire.prepare_store(parts)
+    wanted = [Candidate(f"https://www.reddit.com/r/{name}", "low", ("test",)) for name in names]
+    parts.db.write_now(bring_in, owner, wanted, parts.now())
+
+
+def counts(parts: Parts) -> list[int]:
+    tables = (posts, posts_hot, crawls, event_outbox)
+    return parts.db.read_now(
+        lambda conn: [conn.execute(select(func.count()).select_from(table)).scalar_one() for table in tables]
+    )
+
+
+def day_of_reddit(serve: Serve, names: list[str]) -> SimReddit:
+    reddit = serve(simulated(dict.fromkeys(names, BUSY), seed=3))
+    reddit.clock.advance(12 * HOUR)
+    return reddit
+
+
+async def test_the_best_of_the_month_is_cached_and_nothing_else_changes(
+    serve: Serve, open_parts: OpenParts
+) -> None:  # A5
+    reddit = day_of_reddit(serve, NAMES)
+    parts = open_parts(reddit)
+    with_pool(parts, NAMES)
+    before, counted = rows(parts, sources), counts(parts)
+    told: list[Warmed] = []
+    assert await wire.warm_up(parts, on_warmed=told.append) == 15
+    assert [asked.path.rpartition("/")[2] for asked in reddit.asked[1:]] == ["top"] * 15
+    assert {(one.cached, one.watermark_updated, one.error) for one in told} == {(100, False, None)}
+    assert rows(parts, sources) == before
+    assert counts(parts) == counted
+    listing = parts.db.read_now(listings.of_source, before[0].id, parts.now())
+    assert listing is not None
+    scores = [post["score"] for post in listing.posts]
+    assert scores == sorted(scores, reverse=True)
+    assert parts.db.read_now(listings.warmth, parts.now()) == (15, 15)
+
+
+async def test_what_is_visited_after_a_warm_up_is_stored_as_if_there_had_been_none(
+    serve: Serve, open_parts: OpenParts
+) -> None:  # A5
+    reddit = serve(simulated({"python": QUIET}, seed=3))
+    reddit.clock.advance(12 * HOUR)
+    parts = open_parts(reddit)
+    with_pool(parts, ["python"])
+    await wire.warm_up(parts)
+    async with Living(parts, reddit) as living:
+        [community] = await living.follow("python", sort="new")
+        [saved] = await living.visit(community)
+    listed = {post.id for post in reddit.posts["python"] if post.is_listed(reddit.clock.now())}
+    assert {one.post.source_post_id for one in saved.posts if one.change == "new"} == listed
+    assert saved.watermark_updated
+
+
+async def test_a_warm_up_takes_only_what_is_left_of_the_budget_and_goes_on_with_the_oldest(
+    serve: Serve, open_parts: OpenParts
+) -> None:  # A5, A10
+    reddit = day_of_reddit(serve, NAMES[:8])
+    parts = open_parts(reddit, REDDIT_RATE_LIMIT="6")
+    with_pool(parts, NAMES[:8])
+    async with Living(parts, reddit) as living:
+        way = wire.way_to_reddit(parts, living.client, living.rest)
+        tools = warming.Tools(parts.db, way, living.readers, parts.now)
+        told: list[Warmed] = []
+        assert await warming.warm_up(tools, PLAN, on_warmed=told.append) == 6
+        reddit.clock.advance(timedelta(minutes=2))
+        assert await warming.warm_up(tools, PLAN, on_warmed=told.append) == 2
+        assert sorted({one.source for one in told}) == sorted(row.address for row in rows(parts, sources))
+        assert await warming.warm_up(tools, PLAN) == 0, "they are younger than two hours"
+        reddit.clock.advance(24 * HOUR)
+        assert parts.db.read_now(listings.warmth, parts.now()) == (8, 0)
+        assert parts.db.write_now(listings.remove_expired, parts.now()) == 8
+
+
+async def test_a_community_that_cannot_be_read_is_reported_and_the_others_are_cached(
+    serve: Serve, open_parts: OpenParts
+) -> None:
+    reddit = day_of_reddit(serve, ["python"])
+    parts = open_parts(reddit)
+    with_pool(parts, ["gone", "python"])
+    told: list[Warmed] = []
+    assert await wire.warm_up(parts, on_warmed=told.append) == 1
+    gone, python = sorted(told, key=lambda one: one.source)
+    assert (gone.cached, python.cached, python.error) == (0, 100, None)
+    assert gone.error is not None
+    assert rows(parts, sources)[0].failure_hit == 0
+
+
+def test_the_command_warms_up_what_is_named(
+    serve: Serve, open_parts: OpenParts, monkeypatch: pytest.MonkeyPatch
+) -> None:  # A5, A13
+    reddit = day_of_reddit(serve, NAMES[:2])
+    parts = open_parts(reddit)
+    with_pool(parts, NAMES[:2])
+    values: dict[str, Any] = {
+        "DATABASE_URL": parts.settings.store_url(),
+        "REDDIT_URL": reddit.url,
+        "REDDIT_API_URL": reddit.url,
+        "REDDIT_CLIENT_ID": reddit.client[0],
+        "REDDIT_CLIENT_SECRET": reddit.client[1],
+        "ALLOW_PRIVATE_NETWORKS": "true",
+        "READER_PROCESSES": "1",
+        "WARM_UP_LIMIT": "7",
+    }
+    for name, value in values.items():
+        monkeypatch.setenv(f"HEADWATER_{name}", value)
+    told: list[Warmed] = []
+    assert periodic.warm_up([f"r/{NAMES[1]}"], told.append) == 1
+    assert [(one.source, one.cached) for one in told] == [(f"https://www.reddit.com/r/{NAMES[1]}", 7)]

@@ -1,0 +1,168 @@
+"""The watermark's rule as a property: whatever an account does, no post is missed and none stored twice (A2, B10)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, select
+
+from headwater.crawl import paged
+from headwater.crawl.checkpoint import COMPLETED
+from headwater.crawl.follow import follow
+from headwater.crawl.record import record
+from headwater.crawl.visiting import Tools
+from headwater.model import Page, Reader, Request, Response, Source, SourceState, Visit
+from headwater.sim.reddit_world import Faults
+from headwater.sim.x_accounts import Habits, SimPost
+from headwater.sim.x_http import Ask, answer_with_faults
+from headwater.sim.x_lists import NOT_YET_FOUND
+from headwater.sim.x_world import Limits, SimX, simulated
+from headwater.sources import KINDS, x
+from headwater.store import leases
+from headwater.store.db import Database
+from headwater.store.outbox import uuid7
+from headwater.store.tables import checkpoints, posts, sources
+from headwater.text import plain
+
+HOUR = timedelta(hours=1)
+
+
+class AtOnce:
+    """The way to a simulated X without a network in between; and reading without processes."""
+
+    def __init__(self, sim: SimX) -> None:
+        self.sim = sim
+
+    async def turn(self) -> datetime | None:
+        return None
+
+    async def wait(self) -> None: ...
+
+    async def fetch(self, request: Request) -> Response:
+        request = x.within_reach(request, self.sim.clock.now())
+        parts = urlsplit(request.url)
+        ask = Ask("GET", parts.path, dict(parse_qsl(parts.query)), f"Bearer {self.sim.token}")
+        answer = answer_with_faults(self.sim, ask)
+        return Response(request.url, answer.status, {}, answer.body, self.sim.clock.now())
+
+    async def read(self, source: Source, state: SourceState, response: Response) -> Page:
+        return KINDS[source.kind].read(source, state, response)
+
+
+class Step(NamedTuple):
+    """Time passes and the source is visited; perhaps answers fail, perhaps X forgets the pages it gave out."""
+
+    seconds: int
+    page_size: int
+    failing: float
+    forgets: bool
+
+
+GOOD = Step(60, 100, 0.0, False)
+STEPS = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from([0, 1, 20, 60, 100, 130, 600, 3600, 10_000]),
+        st.sampled_from([10, 30, 100]),
+        st.sampled_from([0.0, 0.0, 0.4]),
+        st.sampled_from([False, False, True]),
+    ),
+    min_size=3,
+    max_size=10,
+)
+HABITS = st.builds(
+    Habits()._replace,
+    posts_per_day=st.sampled_from([5.0, 60.0, 500.0, 1500.0]),
+    lang=st.sampled_from(["en", "zh"]),
+    late=st.sampled_from([0.0, 0.3, 0.9]),
+    edited=st.sampled_from([0.0, 0.5]),
+    deleted=st.sampled_from([0.0, 0.3, 0.9]),
+    bursts=st.sampled_from([0.0, 0.6]),
+)
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 10**6), habits=HABITS, steps=STEPS, by_search=st.booleans())
+def test_whatever_an_account_does_every_post_is_stored_once_and_none_is_missed(
+    db: Database, owner: Reader, seed: int, habits: Habits, steps: list[Step], by_search: bool
+) -> None:
+    name = f"c{uuid7()[-12:]}"
+    sim = simulated({name: habits}, seed=seed, lasts=timedelta(days=1), limits=Limits(requests=0))
+    sim.clock.advance(2 * HOUR)
+    typed = f"x: from:{name}" if by_search else f"@{name}"
+    source_id = db.write_now(follow, owner, typed, sim.clock.now()).source_id
+    way = AtOnce(sim)
+    begins: int | None = None
+    for step in [GOOD, *steps, GOOD, GOOD]:
+        sim.clock.advance(timedelta(seconds=step.seconds))
+        sim.faults = Faults(broken=step.failing)
+        if step.forgets:
+            sim.forget_pages()
+        before, had = mark_of(db, source_id), stored(db, source_id)
+        ended = take(db, way, source_id, step)
+        after, have = mark_of(db, source_id), stored(db, source_id)
+        assert had.keys() <= have.keys()
+        assert after >= before
+        checkpoint = checkpoint_of(db, source_id)
+        if checkpoint.status != COMPLETED:
+            assert after == before
+        elif ended.outcome == "unchanged" or checkpoint.started_at == sim.clock.now():  # it did not go on half way
+            there = {post.version_at(sim.clock.now()).id: post for post in listed(sim, name, by_search)}
+            begins = begins or min((id for id, post in there.items() if post.id in have), default=None)
+            assert_holds_all([post for id, post in there.items() if id >= (begins or 0)], have, sim.clock.now())
+    assert (checkpoint.status, ended.outcome) in {(COMPLETED, "ok"), (COMPLETED, "unchanged"), (COMPLETED, "empty")}
+
+
+def take(db: Database, way: AtOnce, source_id: int, step: Step) -> Visit:
+    now = way.sim.clock.now
+    [due] = db.write_now(leases.claim_named, [source_id], now=now(), lease=uuid7(), lease_for=HOUR, gap=timedelta(0))
+    wanted = {**due.source.settings, "page_size": step.page_size, "max_pages": 0}
+    due = due._replace(source=due.source._replace(settings=wanted))
+    readers: Any = way
+    tools = Tools(way.fetch, readers, now, lambda: 0.0, HOUR, 60.0, 0.0, {}, lambda _: "", {"x": way})
+    ended = asyncio.run(paged.visit(due, tools, db))
+    [saved] = db.write_now(record, [ended], now())
+    assert saved.accepted
+    return ended
+
+
+def listed(sim: SimX, name: str, by_search: bool) -> list[SimPost]:
+    now = sim.clock.now()
+    there = [post for post in sim.posts[name] if post.is_listed(now)]
+    return [post for post in there if not by_search or post.version_at(now).since <= now - NOT_YET_FOUND]
+
+
+def assert_holds_all(due: list[SimPost], have: dict[int, str], now: datetime) -> None:
+    """What is listed, from where the first visit ended on, is stored, and says what it says now."""
+    assert {post.id for post in due} <= have.keys()
+    for post in due:
+        assert " ".join(post.version_at(now).text.split()) in have[post.id]
+
+
+def stored(db: Database, source_id: int) -> dict[int, str]:
+    def work(conn: Connection) -> dict[int, str]:
+        query = select(posts.c.source_post_id, posts.c.content).where(posts.c.source_id == source_id)
+        found = [(int(id), plain(content)) for id, content in conn.execute(query).all()]
+        assert len(dict(found)) == len(found)
+        return dict(found)
+
+    return db.read_now(work)
+
+
+def mark_of(db: Database, source_id: int) -> int:
+    query = select(sources.c.last_seen_post_id).where(sources.c.id == source_id)
+    return int(db.read_now(lambda conn: conn.execute(query).scalar_one()) or 0)
+
+
+def checkpoint_of(db: Database, source_id: int) -> Any:
+    query = select(checkpoints).where(checkpoints.c.source_id == source_id)
+    return db.read_now(lambda conn: conn.execute(query).one())
