@@ -12,8 +12,6 @@ NUMBER = re.compile(r"\bH(\d+)\b")
 # What is fetched and shown has the numbers up to 63. These need a feature that does not exist:
 NOT_YET = {
     52: "there is no backup to restore",
-    53: "no user writes a regular expression",
-    54: "no user writes an XPath, jq or template expression",
     61: "nothing is exported as CSV",
 }
 

@@ -129,7 +129,7 @@ def test_chinese_articles_are_read_in_the_charset_that_the_page_names() -> None:
 def test_nothing_that_could_run_comes_through() -> None:
     # H55 H56 H57 H60
     body = (
-        f"<article>{TEXT}<p>See <a href='java&#115;cript:alert(1)'>this</a> and <a href='data:text/html,x'>that</a> today,"
+        f"<article>{TEXT}<p>See <a href='java&#115;cript:alert(1)'>this</a> and <a href='data:text/html,x'>that</a>,"
         " said the board of the port.</p><p onclick=alert(1)>A sentence of the article with a handler on it.</p>"
         "<iframe srcdoc='<script>x</script>'></iframe><svg onload=alert(1)></svg></article>"
     )

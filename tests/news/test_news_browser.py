@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from shutil import which
@@ -59,12 +60,12 @@ def forbidden(address: str = "127.0.0.2") -> Iterator[Forbidden]:
 
         def watch() -> None:
             while not ended.is_set():
-                for name, wait in (("tcp", tcp.accept), ("udp", lambda: udp.recvfrom(100))):
-                    try:
-                        wait()
-                    except TimeoutError:
-                        continue
-                    place.visitors.append(name)
+                with suppress(TimeoutError):
+                    tcp.accept()[0].close()
+                    place.visitors.append("tcp")
+                with suppress(TimeoutError):
+                    udp.recvfrom(100)
+                    place.visitors.append("udp")
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -140,6 +141,10 @@ async def test_a_page_reaches_nothing_that_the_guard_refuses_by_any_way(site: We
         response = await browser.fetch(Request(site.url("/")))
         assert b"<title>9</title>" in response.body
         assert place.visitors == []
+        # Whoever does reach it is seen.
+        socket.create_connection(("127.0.0.2", place.port)).close()
+        while not place.visitors:
+            await asyncio.sleep(0.05)
     assert {asked.headers["user-agent"] for asked in site.asked} == {"ours/1"}
 
 

@@ -74,7 +74,7 @@ async def test_a_cursor_leads_through_the_endpoint_and_edits_are_seen_by_their_m
     parts: Parts, follow: Follow, visit: Visit, serve: Serve
 ) -> None:
     # B6
-    site = serve(simulated(seed=4, before=25, after=0))
+    site = serve(simulated(seed=4, before=25, after=0, every=timedelta(minutes=10)))
     source = follow(f"{site.url}/api/articles", list=f"{site.url}/api/articles?cursor={{cursor}}", **AS_JSON)
     assert (await visit(source))["new"] == 25
     site.clock.advance(timedelta(hours=8))

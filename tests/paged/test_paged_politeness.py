@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import select
 
-from headwater.model import Reader
+from headwater.model import Reader, Request, Response
 from headwater.sources.robots import verdict
 from headwater.store import leases, robots
 from headwater.store.tables import hosts
 from headwater.wire import Parts
 from paged.test_paged_visits import checkpoint, known, pages, stored
-from support.boards import Board, follow_board, visit_board
+from support.boards import Board, Fetch, follow_board, visit_board
 from support.posts import NOON
 from support.web import Answer
 
@@ -145,3 +147,65 @@ async def test_a_host_that_another_visit_was_asked_to_leave_alone_is_left_alone(
     assert checkpoint(parts, board).status == "error"
     assert stored(parts) == {"2/1"}
     assert _turn(parts, parts.now()).held
+
+
+class Budgeted:
+    """A way with a budget: every second turn has to be asked for again a moment later."""
+
+    def __init__(self, fetch: Fetch, now: Callable[[], datetime]) -> None:
+        self._fetch = fetch
+        self._now = now
+        self.places = asyncio.Semaphore(1)
+        self.asked = self.taken = self.fetched = 0
+
+    async def turn(self) -> datetime | None:
+        self.asked += 1
+        if self.asked % 2:
+            return self._now() + timedelta(milliseconds=5)
+        self.taken += 1
+        return None
+
+    async def wait(self) -> None:
+        while await self.turn():
+            pass
+
+    async def fetch(self, request: Request) -> Response:
+        self.fetched += 1
+        return await self._fetch(request)
+
+
+async def test_each_request_of_a_kind_with_a_budget_is_taken_out_of_it_and_robots_are_not_asked(
+    parts: Parts, board: Board, source_id: int
+) -> None:
+    board.add(*(f"{number}" for number in range(7)))
+    ways: list[Budgeted] = []
+
+    def way(fetch: Fetch) -> Budgeted:
+        ways.append(Budgeted(fetch, parts.now))
+        ways[0].asked = 1  # the first turn is there
+        return ways[0]
+
+    report = await visit_board(parts, source_id, way=way)
+    assert (report["outcome"], report["new"]) == ("ok", 7)
+    assert ways[0].taken == ways[0].fetched == len(board.world.asked) == 2 + 7
+
+
+async def test_pages_that_need_a_browser_are_asked_for_by_one_or_say_what_is_missing(
+    parts: Parts, owner: Reader, board: Board
+) -> None:
+    board.add("1")
+    source_id = follow_board(parts, owner, board.address, render=True)
+    report = await visit_board(parts, source_id)
+    assert report["outcome"] == "failed"
+    assert "headwater[browser]" in str(report["error"])
+    rendered: list[str] = []
+
+    def browser(fetch: Fetch) -> Fetch:
+        async def render(request: Request) -> Response:
+            rendered.append(request.url)
+            return await fetch(request)
+
+        return render
+
+    report = await visit_board(parts, source_id, browser=browser)
+    assert (report["new"], len(rendered)) == (1, 2)

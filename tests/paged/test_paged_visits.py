@@ -53,6 +53,19 @@ async def test_a_board_is_read_to_its_end_and_every_post_is_stored_once(
     assert reached.seen_ids == {f"{number}" for number in range(12)}
 
 
+async def test_a_list_is_called_as_its_first_page_says(
+    parts: Parts, owner: Reader, board: Board, source_id: int
+) -> None:
+    board.add(*(f"{number}" for number in range(12)))
+    board.on_list = lambda page: Answer("busy", 503) if page == 3 else None
+    await visit_board(parts, source_id)
+    board.on_list = lambda page: None
+    board.title = "Page 3 of 3"
+    await visit_board(parts, source_id)
+    [source] = parts.db.read_now(sources.watched, owner, parts.now())
+    assert (source.title, source.site_url) == ("The Board", board.address)
+
+
 async def test_an_unchanged_list_costs_one_request(parts: Parts, board: Board, source_id: int) -> None:
     board.add("1", "2")
     await visit_board(parts, source_id)

@@ -7,19 +7,21 @@ answers are read in the test's own process.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import blake2b
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from headwater import urls, wire
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.reader import Reading, Task, perform
 from headwater.crawl.readers import _BY_CODE
+from headwater.crawl.record import report
 from headwater.crawl.robots import Robots
-from headwater.crawl.visiting import Tools
+from headwater.crawl.visiting import Tools, Way
 from headwater.errors import NotAFeed, ReadFailed
 from headwater.model import Becoming, Facts, Image, Item, Page, Post, Reader, Request, Response, Source, SourceState
 from headwater.sources import KINDS, Kind
@@ -30,6 +32,7 @@ from headwater.wire import Parts
 from support.web import Answer, Asked, Web
 
 MAX_BYTES = 1_000_000
+Fetch = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass
@@ -132,7 +135,8 @@ def _read(source: Source, state: SourceState, response: Response) -> Page:
         Item(one["id"], urls.safe_link(one["url"], response.url) or "", one["id"], one["mark"], pinned=one["pinned"])
         for one in document.get("items", [])
     )
-    return Page(_posts(document, response), _next(document, response), Facts("board", document["title"]), listed)
+    facts = Facts("board", document["title"], link=response.url)
+    return Page(_posts(document, response), _next(document, response), facts, listed)
 
 
 def _read_item(source: Source, item: Item, response: Response) -> Page:
@@ -205,7 +209,13 @@ class ReadersHere:
 
 
 @asynccontextmanager
-async def crawling_boards(parts: Parts, on_saved: Callable[..., None]) -> AsyncIterator[Crawler]:
+async def crawling_boards(
+    parts: Parts,
+    on_saved: Callable[..., None],
+    *,
+    way: Callable[[Fetch], Way] | None = None,
+    browser: Callable[[Fetch], Fetch] | None = None,
+) -> AsyncIterator[Crawler]:
     """As `wire.crawling`, with the kind of this module."""
     client, readers = wire.open_client(parts), ReadersHere()
     settings = parts.settings
@@ -219,6 +229,8 @@ async def crawling_boards(parts: Parts, on_saved: Callable[..., None]) -> AsyncI
         gap=settings.host_gap_seconds,
         held={},
         unseal=lambda sealed: parts.vault.open(sealed),
+        ways={"board": way(client.fetch)} if way else {},
+        browser=browser(client.fetch) if browser else None,
         kinds=BOARD_KINDS,
         robots=Robots(parts.db, client.fetch, readers, settings.user_agent, parts.now),  # type: ignore[arg-type]
     )
@@ -249,12 +261,10 @@ def follow_board(parts: Parts, owner: Reader, address: str, **settings: object) 
     return parts.db.write_now(add)
 
 
-async def visit_board(parts: Parts, source_id: int) -> dict[str, object]:
-    """One visit; its report."""
-    from headwater.crawl.record import report
-
+async def visit_board(parts: Parts, source_id: int, **given: Any) -> dict[str, object]:
+    """One visit; its report. `way` and `browser` make what it is asked through."""
     reports = []
-    async with crawling_boards(parts, lambda saved: reports.append(report(saved))) as crawler:
+    async with crawling_boards(parts, lambda saved: reports.append(report(saved)), **given) as crawler:
         granted = await parts.db.write(
             leases.claim_named,
             [source_id],

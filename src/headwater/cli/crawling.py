@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from headwater import wire
+from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
 from headwater.model import SavedVisit
 from headwater.store import leases, sources
@@ -43,7 +44,7 @@ async def crawl(
         on_report(report(saved))
 
     async with wire.crawling(parts, on_saved) as crawler:
-        while waiting or crawler.in_hand:
+        while not await _is_done(crawler, waiting):
             room = pace.most_in_hand - crawler.in_hand
             wanted = list(waiting)[:room]
             if wanted:
@@ -64,6 +65,13 @@ async def crawl(
                     await crawler.changed.wait()
             except TimeoutError:
                 pass
-        await crawler.settle()
         await consuming.catch_up(parts.db, wire.consumers_at_hand(parts), parts.now)
     return failures
+
+
+async def _is_done(crawler: Crawler, waiting: Collection[int]) -> bool:
+    """Whether nothing is left to visit. What is written down last may be what asks for another visit."""
+    if waiting or crawler.in_hand:
+        return False
+    await crawler.settle()
+    return not waiting

@@ -25,6 +25,7 @@ from headwater.store import leases, posts
 from headwater.store.db import Database
 from headwater.store.items import KnownItem
 
+SHORTEST_REST = 0.001
 SHARE_OF_TIME = 0.6  # of a visit's time; the rest is for the page that is under way then
 log = structlog.get_logger()
 
@@ -53,7 +54,7 @@ class Crawl:
         self.list_pages = 0
         self.asked_for: set[tuple[str, bytes | None]] = set()  # pages of the list
         self._way = tools.ways.get(due.source.kind)
-        self._has_turn = True  # the claim gave out a slot at the source's host
+        self._has_turn = True  # the claim gave out a slot at the source's host, or `take_turn` took a request
         self._started_at, self._started = tools.now(), time.monotonic()
         self._works_until = self._started + tools.visit_seconds * SHARE_OF_TIME
         self._answers: list[tuple[int, int]] = []  # status and bytes
@@ -115,11 +116,11 @@ class Crawl:
             slot = await self.db.write(leases.take_turn, host, now=now, gap=gap, within=within)
             await self._wait(host, slot.at)
 
-    async def _wait(self, host: str, at: datetime | None) -> None:
-        seconds = (at - self.tools.now()).total_seconds() if at else 0.0
-        if at and seconds > self._time_left():
+    async def _wait(self, host: str, at: datetime) -> None:
+        seconds = (at - self.tools.now()).total_seconds()
+        if seconds > self._time_left():
             raise Later(at, f"its turn at {host}")
-        await asyncio.sleep(max(0.0, seconds))
+        await asyncio.sleep(max(SHORTEST_REST, seconds))
 
     def _time_left(self) -> float:
         return max(0.0, self._works_until - time.monotonic())
@@ -128,8 +129,12 @@ class Crawl:
         self.list_pages += 1
         self.asked_for.add((asked.url, asked.body))
         self._named += len(page.items) + len(page.posts)
-        found_out = {**(self._facts.settings if self._facts else {}), **page.facts.settings}
-        self._facts = page.facts._replace(note=noted(self.due.note, page.facts.note), settings=found_out)
+        if self.checkpoint.current_page == 0:
+            self._facts = page.facts._replace(note=noted(self.due.note, page.facts.note))
+        else:  # a further page does not say what the list is called or where it is at home
+            before, said = self._facts or Facts(note=self.due.note), page.facts
+            found_out = {**before.settings, **said.settings}
+            self._facts = before._replace(truncated=before.truncated or said.truncated, settings=found_out)
         if not page.facts.whole:  # the same bytes would mean something else next time
             self.state = self.state._replace(etag=None, last_modified=None, body_hash=None)
 

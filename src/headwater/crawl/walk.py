@@ -43,7 +43,8 @@ def is_known_ground(
     """
     ordered = [item for item in page.items if not item.pinned]
     if not ordered and not page.posts:
-        return not page.items
+        # A page that says of itself that it is not all of it, such as an index, leads to the list.
+        return not page.items and page.facts.whole
     if completed_at is None:
         return False
     items_are_old = all(_was_settled(item, known.get(item.id), completed_at) for item in ordered)

@@ -55,7 +55,8 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
         return _read_map(settings, response)
     if form == "json":
         return _read_endpoint(settings, response)
-    return _read_links(settings, response)
+    is_first = identity(response.url) == identity(first(source, state).url)
+    return _read_links(settings, response, is_first)
 
 
 def read_item(source: Source, item: Item, response: Response) -> Page:
@@ -97,13 +98,17 @@ def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
     return {}
 
 
-def _read_links(settings: NewsSettings, response: Response) -> Page:
+def _read_links(settings: NewsSettings, response: Response, is_first: bool) -> Page:
     page = page_of(response)
-    found = selected(page, settings.items) if settings.items else discovered(page)
+    # Few alike are no list, but they can be the end of one.
+    fewest = FEWEST_TO_FOLLOW if is_first else 1
+    found = selected(page, settings.items) if settings.items else discovered(page, fewest)
     items = [Item(_id(settings, link.url), link.url, link.text) for link in found.links]
     items = _within(settings, items)
-    if not found.links:
-        raise wall_in(page, "the list") or NotAFeed(_nothing_found(settings))
+    if not found.links and (wall := wall_in(page, "the list")):
+        raise wall
+    if not found.links and is_first:
+        raise NotAFeed(_nothing_found(settings))
     if "{" in settings.list:
         ids = [int(item.id) for item in items if item.id.isascii() and item.id.isdigit()]
         url = following_address(settings, response.url, ids, len(found.links), "")
@@ -121,7 +126,7 @@ def _read_map(settings: NewsSettings, response: Response) -> Page:
     found = read_sitemap(response.body, response.url)
     if found.maps:
         note = f"The newest of {len(found.maps)} sitemaps is read."
-        return Page([], _request(found.maps[0]), Facts(FORMAT, note=note))
+        return Page([], _request(found.maps[0]), Facts(FORMAT, whole=False, note=note))
     items = [
         Item(_id(settings, entry.url), entry.url, entry.title, entry.changed, _true(entry.published, response))
         for entry in found.entries

@@ -12,7 +12,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from headwater.store.metadata import metadata
@@ -40,9 +39,7 @@ items = Table(
     UniqueConstraint("source_id", "item_id"),
     sqlite_autoincrement=True,
 )
-_to_read = text("state = 'waiting'")
-Index("ix_items_waiting", items.c.source_id, items.c.id, sqlite_where=_to_read, postgresql_where=_to_read)
-Index("ix_items_state", items.c.source_id, items.c.state)
+Index("ix_items_state", items.c.source_id, items.c.state, items.c.id)
 
 # How far the crawl of a list got: see crawl/checkpoint.py.
 checkpoints = Table(

@@ -22,7 +22,7 @@ from headwater.sources.sites.pictures import pictures_of
 from headwater.sources.sites.trimming import Block, block_of, trimmed
 from headwater.text import clean_html
 
-_UNREAD = ("style", "svg", "template", "iframe", "object", "noscript", "canvas")
+_UNREAD = ("style", "svg", "template", "iframe", "object", "noscript", "canvas", "link", "meta", "select")
 _INLINE = {"#b": "b", "#i": "i", "#u": "u", "#sub": "sub", "#sup": "sup", "#t": "code"}
 _BLOCKS = {"p": "p", "quote": "blockquote", "table": "table", "row": "tr", "cell": "td", "item": "li", "del": "del"}
 _LISTS = {"ol": "ol", "dl": "ul", "ul": "ul"}

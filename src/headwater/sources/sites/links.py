@@ -42,7 +42,7 @@ _DATE = re.compile(r"/(?:19|20)\d\d[/-]?(?:0?[1-9]|1[0-2])(?:[/-]?(?:0?[1-9]|[12
 _NUMBER = re.compile(r"\d{4,}")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SECTION = re.compile(r"(?<=/)[^/#~*0?][^/]*(?=/)")
-_UNNAMED = {"", "index"}
+_UNNAMED = {"", "index"}  # the front page
 
 
 class Link(NamedTuple):
@@ -73,35 +73,35 @@ def selected(page: WebPage, selector: str) -> Found:
     return Found(list(found.values())[:MAX_ITEMS], f"the selector {selector}", len(found) > MAX_ITEMS)
 
 
-def discovered(page: WebPage) -> Found:
-    """The links that look like a list of articles; empty where there is none."""
+def discovered(page: WebPage, fewest: int = FEWEST) -> Found:
+    """The links that look like a list of articles; empty where there are not at least so many of a kind."""
     best: dict[str, Link] = {}
     anchors = list(page.tree.iter("a"))
     for node in anchors[:MAX_LINKS]:
         link = _judged(node, page)
         if link and (link.url not in best or link.score > best[link.url].score):
             best[link.url] = link
-    good = _families(best.values(), lambda link: link.shape)
+    good = _families(best.values(), lambda link: link.shape, fewest)
     chosen = {link.url for links in good.values() for link in links if link.score >= GOOD}
     # Sites with many sections have few articles of each; what is certain of itself is held together by the rest.
     certain = [link for link in best.values() if link.score > GOOD and link.url not in chosen]
-    wide = _families(certain, lambda link: _SECTION.sub("*", link.shape))
+    wide = _families(certain, lambda link: _SECTION.sub("*", link.shape), fewest)
     chosen |= {link.url for links in wide.values() for link in links}
     links = [link for link in best.values() if link.url in chosen]
     return Found(links[:MAX_ITEMS], _in_words(good | wide), len(anchors) > MAX_LINKS or len(links) > MAX_ITEMS)
 
 
-def _families(links: Iterable[Link], shape_of: Callable[[Link], str]) -> dict[str, list[Link]]:
+def _families(links: Iterable[Link], shape_of: Callable[[Link], str], fewest: int) -> dict[str, list[Link]]:
     """Links by the shape of their addresses, as far as a family has members enough that look like articles."""
     families: dict[str, list[Link]] = {}
     for link in links:
         families.setdefault(shape_of(link), []).append(link)
-    return {shape: members for shape, members in families.items() if _is_list(members)}
+    return {shape: members for shape, members in families.items() if _is_list(members, fewest)}
 
 
-def _is_list(links: list[Link]) -> bool:
+def _is_list(links: list[Link], fewest: int) -> bool:
     strong = [link for link in links if link.score >= GOOD]
-    return len(strong) >= FEWEST and len(strong) * 2 >= len(links)
+    return len(strong) >= fewest and len(strong) * 2 >= len(links)
 
 
 def _in_words(families: dict[str, list[Link]]) -> str:
@@ -181,8 +181,8 @@ def _article_address(href: str | None, page: WebPage) -> str | None:
     parts = urlsplit(url)
     if _site(parts.hostname) != _site(urlsplit(page.url).hostname) or parts.port != urlsplit(page.url).port:
         return None
-    if parts.path.strip("/").rpartition(".")[0] in _UNNAMED and not parts.query:
-        return url if parts.path.strip("/") not in _UNNAMED and "." not in parts.path else None
+    if not parts.query and parts.path.strip("/").partition(".")[0] in _UNNAMED:
+        return None
     return None if identity(url) == identity(page.url) else url
 
 

@@ -39,7 +39,6 @@ class NewsSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     min_id: int | None = None
     max_id: int | None = None
     first_page: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 1
-    page_size: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 20
     max_pages: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 20
     render: bool = False
 

@@ -10,8 +10,6 @@ down_revision = "0009"
 branch_labels = None
 depends_on = None
 
-_WAITING = sa.text("state = 'waiting'")
-
 
 def upgrade() -> None:
     op.add_column("hosts", sa.Column("gap_seconds", sa.Float(), nullable=True))
@@ -50,8 +48,7 @@ def _make_items() -> None:
         sa.UniqueConstraint("source_id", "item_id", name=op.f("uq_items_source_id_item_id")),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_items_waiting", "items", ["source_id", "id"], sqlite_where=_WAITING, postgresql_where=_WAITING)
-    op.create_index("ix_items_state", "items", ["source_id", "state"])
+    op.create_index("ix_items_state", "items", ["source_id", "state", "id"])
 
 
 def _make_checkpoints() -> None:
