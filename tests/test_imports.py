@@ -34,7 +34,20 @@ MAY_IMPORT = {
     "api": WORDS | {"wire", "settings", "store", "events", "consumers", "accounts", "crawl", "web"},
     "web": WORDS | {"wire", "settings", "store", "events", "accounts", "crawl", "api"},
     "cli": WORDS
-    | {"wire", "settings", "sources", "store", "dedup", "events", "consumers", "accounts", "crawl", "api", "work"},
+    | {
+        "wire",
+        "settings",
+        "sources",
+        "store",
+        "dedup",
+        "events",
+        "consumers",
+        "accounts",
+        "crawl",
+        "api",
+        "work",
+        "sim",
+    },
     "__main__": {"cli"},
     "__init__": set(),
 }

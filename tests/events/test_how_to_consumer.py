@@ -26,16 +26,16 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "consumer.md"
 
 @pytest.fixture
 def page() -> dict[str, Any]:
-    """What the page's code declares. `store/tables.py` has its imports already; those are given here."""
+    """What the page's code declares. `store/tables/posts.py` has its imports already; those are given here."""
     made: dict[str, Any] = {"Table": Table, "Column": Column, "Integer": Integer, "BigId": BigId}
     made["metadata"] = MetaData()
     blocks = re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert [name for name, _ in blocks] == ["store/tables.py", "store/tallies.py", "consumers/tallies.py"]
+    assert [name for name, _ in blocks] == ["store/tables/posts.py", "store/tallies.py", "consumers/tallies.py"]
     for name, code in blocks:
         if name == "consumers/tallies.py":
             made["tallies"] = SimpleNamespace(add=made["add"], empty=made["empty"])
         exec(compile(code, f"{PAGE.name}: {name}", "exec"), made)
-        if name == "store/tables.py":
+        if name == "store/tables/posts.py":
             made["table"] = made["tallies"]
     return made
 

@@ -1,0 +1,86 @@
+"""The tables. Uniqueness lives here, in constraints; every query that a page or a loop runs has its index here.
+
+Shared by everyone: sources, posts and what happened to them. Personal: whatever carries tenant_id and user_id.
+"""
+
+from __future__ import annotations
+
+from headwater.store.metadata import metadata
+from headwater.store.tables.log import (
+    consumer_cursors,
+    consumer_inbox,
+    consumer_trials,
+    event_dlq,
+    event_outbox,
+    locks,
+    webhook_deliveries,
+    webhooks,
+)
+from headwater.store.tables.people import api_tokens, fold_settings, post_states, secrets, subscriptions, tenants, users
+from headwater.store.tables.posts import (
+    hot_window,
+    images,
+    post_images,
+    post_versions,
+    posts,
+    posts_apart,
+    posts_hot,
+    story_decisions,
+    story_members,
+)
+from headwater.store.tables.sources import (
+    budget_use,
+    checkpoints,
+    hosts,
+    hub_subscriptions,
+    items,
+    meters,
+    request_budgets,
+    robots,
+    source_aliases,
+    sources,
+)
+from headwater.store.tables.visits import alerts, cached_listings, crawl_days, crawl_metrics, crawls
+
+__all__ = [
+    "alerts",
+    "api_tokens",
+    "budget_use",
+    "cached_listings",
+    "checkpoints",
+    "consumer_cursors",
+    "consumer_inbox",
+    "consumer_trials",
+    "crawl_days",
+    "crawl_metrics",
+    "crawls",
+    "event_dlq",
+    "event_outbox",
+    "fold_settings",
+    "hosts",
+    "hot_window",
+    "hub_subscriptions",
+    "images",
+    "items",
+    "locks",
+    "metadata",
+    "meters",
+    "post_images",
+    "post_states",
+    "post_versions",
+    "posts",
+    "posts_apart",
+    "posts_hot",
+    "request_budgets",
+    "robots",
+    "secrets",
+    "source_aliases",
+    "sources",
+    "story_decisions",
+    "story_members",
+    "subscriptions",
+    "tenants",
+    "users",
+    "webhook_deliveries",
+    "webhooks",
+]
