@@ -15,8 +15,9 @@ from multiprocessing.connection import Connection
 from urllib.parse import parse_qs, urlsplit
 
 from headwater.sim.communities import Habits, history
-from headwater.sim.reddit_http import Answer, Ask, answer_with_faults
+from headwater.sim.reddit_http import Answer, answer_with_faults
 from headwater.sim.reddit_world import Clock, Faults, Limits, SimReddit
+from headwater.sim.serving import Ask
 
 DAY = timedelta(days=1)
 POSTS_A_DAY = 480.0

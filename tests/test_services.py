@@ -67,7 +67,6 @@ def connect_answers(url: str) -> bool:
         return answer.read() == b"[]"
 
 
-@pytest.mark.timeout(600)
 def test_kafka_whose_data_were_spoilt_starts_with_new_ones_and_connect_after_it(checkout: Checkout) -> None:
     if "HEADWATER_TEST_CONNECT" not in os.environ:
         pytest.skip("no connect: HEADWATER_TEST_CONNECT is not set (scripts/services up connect)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 
-import pytest
 from sqlalchemy import Connection, func, select, update
 
 from headwater import wire
@@ -63,7 +62,6 @@ def assert_every_source_is_due_or_leased(parts: Parts) -> None:
     assert all(row.lease_owner is None or row.next_check_at == row.lease_until for row in rows)
 
 
-@pytest.mark.timeout(600)
 def test_a_crawl_killed_at_random_moments_loses_nothing_and_repeats_nothing(
     environ: dict[str, str], world: Web
 ) -> None:

@@ -78,7 +78,6 @@ async def kill_in_turn(checkout: Checkout) -> None:
         await asyncio.to_thread(checkout.services, "up", "connect")
 
 
-@pytest.mark.timeout(600)
 async def test_events_written_while_connect_and_the_broker_are_killed_have_their_effect_once_and_in_order(
     database: Database, postgres_url: str, checkout: Checkout
 ) -> None:  # H79, H89

@@ -110,7 +110,6 @@ def _event_of(title: str) -> tuple[str, ...]:
     return tuple(word for word in (*PLACES, *THINGS) if word in title)
 
 
-@pytest.mark.timeout(600)
 def test_folding_killed_at_random_moments_decides_about_every_post_once(
     db: Database, owner: Reader, store_url: str, folders: list[subprocess.Popen[str]]
 ) -> None:
@@ -128,7 +127,6 @@ def test_folding_killed_at_random_moments_decides_about_every_post_once(
     assert_every_decision_is_there_once(db)
 
 
-@pytest.mark.timeout(600)
 def test_two_folders_at_once_decide_about_every_post_once(
     db: Database, owner: Reader, store_url: str, folders: list[subprocess.Popen[str]]
 ) -> None:

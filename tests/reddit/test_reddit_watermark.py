@@ -18,8 +18,9 @@ from headwater.crawl.run import visit
 from headwater.crawl.visiting import Tools
 from headwater.model import Page, Reader, Request, Response, SavedVisit, Source, SourceState
 from headwater.sim.communities import Habits, SimPost
-from headwater.sim.reddit_http import Ask, answer_with_faults
+from headwater.sim.reddit_http import answer_with_faults
 from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
+from headwater.sim.serving import Ask
 from headwater.sources import KINDS
 from headwater.sources.reddit import LOOK_BACK
 from headwater.store import leases

@@ -59,7 +59,8 @@ def test_requests_are_counted_in_every_window_wherever_it_begins() -> None:
 
 def one_visit() -> tuple[SimReddit, Contents]:
     """A community that was visited twice, and a store that holds exactly that."""
-    from headwater.sim.reddit_http import Ask, answer_with_faults
+    from headwater.sim.reddit_http import answer_with_faults
+    from headwater.sim.serving import Ask
     from headwater.sim.week.truth import words
 
     reddit = simulated(communities(1, Size(communities=1, listing=40)), seed=1, lasts=timedelta(days=2))

@@ -18,8 +18,9 @@ from headwater.crawl.record import record
 from headwater.crawl.visiting import Tools
 from headwater.model import Page, Reader, Request, Response, Source, SourceState, Visit
 from headwater.sim.reddit_world import Faults
+from headwater.sim.serving import Ask
 from headwater.sim.x_accounts import Habits, SimPost
-from headwater.sim.x_http import Ask, answer_with_faults
+from headwater.sim.x_http import answer_with_faults
 from headwater.sim.x_lists import NOT_YET_FOUND
 from headwater.sim.x_world import Limits, SimX, simulated
 from headwater.sources import KINDS, x

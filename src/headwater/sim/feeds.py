@@ -12,10 +12,10 @@ from datetime import datetime
 from email.utils import format_datetime
 from html import escape
 from http.server import BaseHTTPRequestHandler
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from headwater.sim.newsroom import Telling
-from headwater.sim.serving import served
+from headwater.sim.serving import Answer, Ask, door, served
 
 SHOWN = 30  # entries in a feed
 Papers = Mapping[str, Sequence[Telling]]
@@ -33,33 +33,17 @@ def feed_address(url: str, paper: str) -> str:
 
 
 def door_of(papers: Papers, now: Callable[[], datetime]) -> type[BaseHTTPRequestHandler]:
-    class Connection(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        wbufsize = 65_536
+    return door(lambda asked: _answer(papers, asked, now()))
 
-        def do_GET(self) -> None:
-            site = f"http://{self.headers.get('Host', '')}"
-            found = page_at(papers, unquote(urlsplit(self.path).path), site, now())
-            if found is None:
-                self._send(404, b"There is no such page.", "text/plain")
-                return
-            body, media_type = found
-            tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            unchanged = self.headers.get("If-None-Match") == tag
-            self._send(304 if unchanged else 200, b"" if unchanged else body, media_type, tag)
 
-        def _send(self, status: int, body: bytes, media_type: str, tag: str = "") -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", f"{media_type}; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            if tag:
-                self.send_header("ETag", tag)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    return Connection
+def _answer(papers: Papers, asked: Ask, now: datetime) -> Answer:
+    found = page_at(papers, unquote(asked.path), f"http://{asked.host}", now)
+    if found is None:
+        return Answer(404, b"There is no such page.", {"Content-Type": "text/plain"})
+    body, media_type = found
+    tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+    headers = {"Content-Type": f"{media_type}; charset=utf-8", "ETag": tag}
+    return Answer(304, b"", headers) if asked.known == tag else Answer(200, body, headers)
 
 
 def page_at(papers: Papers, path: str, site: str, now: datetime) -> tuple[bytes, str] | None:

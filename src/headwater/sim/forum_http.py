@@ -7,17 +7,17 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 from headwater.sim.forum_json import TALK_PAGE, topic, topic_list
 from headwater.sim.forum_pages import board_page, index_page, thread_page
 from headwater.sim.forum_world import SimForum
 from headwater.sim.reddit_world import Asked
+from headwater.sim.serving import Answer, Ask, door
 
 _BOARD_PAGE = re.compile(r"/bbs/forum-(\d{1,9})-(\d{1,9})\.html")
 _THREAD_PAGE = re.compile(r"/bbs/thread-(\d{1,9})-(\d{1,9})-\d{1,9}\.html")
@@ -28,49 +28,9 @@ _PICTURE = re.compile(r"/pictures/(\d{1,9})\.png")
 _SIDE = 16  # pixels
 
 
-class Answer(NamedTuple):
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = {}
-
-
-class Ask(NamedTuple):
-    method: str
-    path: str
-    query: Mapping[str, str]
-    known: str = ""
-
-
 def door_of(forum: SimForum) -> type[BaseHTTPRequestHandler]:
     """Where connections to this forum arrive."""
-
-    class Connection(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-        wbufsize = 65_536
-
-        def do_GET(self) -> None:
-            parts = urlsplit(self.path)
-            query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            asked = Ask(self.command, parts.path, query, self.headers.get("If-None-Match", ""))
-            self._send(answer_with_faults(forum, asked))
-
-        do_POST = do_GET
-
-        def _send(self, answer: Answer) -> None:
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            if "Content-Length" not in answer.headers:
-                self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
-            self.close_connection = "Content-Length" in answer.headers
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    return Connection
+    return door(partial(answer_with_faults, forum))
 
 
 def answer_with_faults(forum: SimForum, asked: Ask) -> Answer:

@@ -108,14 +108,8 @@ class SimForum:
         )
 
     def fault(self) -> str | None:
-        """What goes wrong with the next answer, if anything."""
         with self.lock:
-            roll = self.chance.random()
-        for name in ("busy", "broken", "unavailable", "slow", "cut"):
-            roll -= getattr(self.faults, name)
-            if roll < 0:
-                return name
-        return None
+            return self.faults.drawn(self.chance)
 
 
 def last_post(thread: SimThread, now: datetime) -> SimPost:

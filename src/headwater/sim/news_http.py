@@ -8,13 +8,14 @@ import struct
 import zlib
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from html import escape
 from http.server import BaseHTTPRequestHandler
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 from headwater.sim.news_world import SimArticle, SimNews
 from headwater.sim.reddit_world import Asked
+from headwater.sim.serving import Answer, Ask, door
 
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
 _XML = {"Content-Type": "application/xml; charset=utf-8"}
@@ -37,55 +38,24 @@ more()
 """
 
 
-class Answer(NamedTuple):
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = {}
-
-
 def door_of(site: SimNews) -> type[BaseHTTPRequestHandler]:
     """Where connections to this site arrive."""
-
-    class Connection(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-        wbufsize = 65_536
-
-        def do_GET(self) -> None:
-            self._send(answer(site, self.command, self.path, self.headers.get("If-None-Match", "")))
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.do_GET()
-
-        def _send(self, answer: Answer) -> None:
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    return Connection
+    return door(partial(answer, site))
 
 
-def answer(site: SimNews, method: str, address: str, known: str = "") -> Answer:
-    parts = urlsplit(address)
-    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    if parts.path == "/sim/clock":
-        if method == "POST":
-            site.clock.advance(timedelta(seconds=float(query.get("seconds", 0))))
+def answer(site: SimNews, asked: Ask) -> Answer:
+    if asked.path == "/sim/clock":
+        if asked.method == "POST":
+            site.clock.advance(timedelta(seconds=float(asked.query.get("seconds", 0))))
         return Answer(200, json.dumps({"now": site.clock.now().isoformat()}).encode(), _JSON)
-    made = _page(site, parts.path, query)
+    made = _page(site, asked.path, asked.query)
     tag = f'"{zlib.crc32(made.body):08x}"'
     if made.status == 200:
         made = made._replace(headers={**made.headers, "ETag": tag})
-        if known == tag:
+        if asked.known == tag:
             made = Answer(304, b"", {"ETag": tag})
     with site.lock:
-        site.asked.append(Asked(site.clock.now(), address, made.status))
+        site.asked.append(Asked(site.clock.now(), asked.address, made.status))
     return made
 
 

@@ -7,13 +7,14 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from html import escape
 from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
 
 from headwater.sim.communities import SPANS, SimPost, listed, page_of
 from headwater.sim.reddit_world import Asked, ListedPage, SimReddit
+from headwater.sim.serving import Ask, door
 
 SITE = "https://www.reddit.com"
 DEFAULT_LIMIT = 25
@@ -28,43 +29,9 @@ class Answer(NamedTuple):
     following: str | None = None
 
 
-class Ask(NamedTuple):
-    method: str
-    path: str
-    query: Mapping[str, str]
-    authorization: str
-
-
 def door_of(reddit: SimReddit) -> type[BaseHTTPRequestHandler]:
     """Where connections to this Reddit arrive."""
-
-    class Connection(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-        wbufsize = 65_536
-
-        def do_GET(self) -> None:
-            parts = urlsplit(self.path)
-            query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            asked = Ask(self.command, parts.path, query, self.headers.get("Authorization", ""))
-            self._send(answer_with_faults(reddit, asked))
-
-        do_POST = do_GET
-
-        def _send(self, answer: Answer) -> None:
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            if "Content-Length" not in answer.headers:
-                self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
-            self.close_connection = "Content-Length" in answer.headers
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    return Connection
+    return door(partial(answer_with_faults, reddit))
 
 
 def answer_with_faults(reddit: SimReddit, asked: Ask) -> Answer:

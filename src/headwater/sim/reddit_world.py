@@ -46,6 +46,15 @@ class Faults(NamedTuple):
     cut: float = 0.0
     slow_seconds: float = 0.02
 
+    def drawn(self, chance: random.Random) -> str | None:
+        """What goes wrong with the next answer, if anything."""
+        roll = chance.random()
+        for name in ("busy", "broken", "unavailable", "slow", "cut"):
+            roll -= getattr(self, name)
+            if roll < 0:
+                return name
+        return None
+
 
 class Limits(NamedTuple):
     """What Reddit allows: requests in a window (0: any number), posts in a whole listing, how long a token is good."""
@@ -122,15 +131,11 @@ class SimReddit:
             return self.limits.requests - self._used, max(1, int(reset))
 
     def fault(self) -> str | None:
-        """What goes wrong with the next answer, if anything."""
         with self.lock:
-            roll = self.chance.random()
-        for name in ("busy", "broken", "unavailable", "slow", "cut"):
-            roll -= getattr(self.faults, name)
-            if roll < 0:
+            name = self.faults.drawn(self.chance)
+            if name:
                 self.faulted[name] += 1
-                return name
-        return None
+            return name
 
     def note_shown(self, posts: list[SimPost], now: datetime) -> None:
         with self.lock:

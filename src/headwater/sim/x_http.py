@@ -6,11 +6,12 @@ import json
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
 
 from headwater.sim.reddit_world import Asked
+from headwater.sim.serving import Ask, door
 from headwater.sim.x_accounts import SimPost
 from headwater.sim.x_json import answer_with, user_json
 from headwater.sim.x_lists import BadPage, found_by, page_of, timeline_of
@@ -29,13 +30,6 @@ class Answer(NamedTuple):
     shows: tuple[SimPost, ...] = ()
 
 
-class Ask(NamedTuple):
-    method: str
-    path: str
-    query: Mapping[str, str]
-    authorization: str
-
-
 class Refused(Exception):
     """X says no, as a problem document."""
 
@@ -47,35 +41,7 @@ class Refused(Exception):
 
 def door_of(x: SimX) -> type[BaseHTTPRequestHandler]:
     """Where connections to this X arrive."""
-
-    class Connection(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-        wbufsize = 65_536
-
-        def do_GET(self) -> None:
-            parts = urlsplit(self.path)
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            authorization = self.headers.get("Authorization", "")
-            self._send(
-                answer_with_faults(x, Ask(self.command, parts.path, dict(parse_qsl(parts.query)), authorization))
-            )
-
-        do_POST = do_GET
-
-        def _send(self, answer: Answer) -> None:
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            if "Content-Length" not in answer.headers:
-                self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
-            self.close_connection = "Content-Length" in answer.headers
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    return Connection
+    return door(partial(answer_with_faults, x))
 
 
 def answer_with_faults(x: SimX, asked: Ask) -> Answer:

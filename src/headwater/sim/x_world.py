@@ -60,14 +60,8 @@ class SimX:
             return self.limits.requests - used - 1, began + self.limits.window
 
     def fault(self) -> str | None:
-        """What goes wrong with the next answer, if anything."""
         with self.lock:
-            roll = self.chance.random()
-        for name in ("busy", "broken", "unavailable", "slow", "cut"):
-            roll -= getattr(self.faults, name)
-            if roll < 0:
-                return name
-        return None
+            return self.faults.drawn(self.chance)
 
     def note_shown(self, posts: list[SimPost], now: datetime) -> None:
         with self.lock:
