@@ -6,10 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, inspect, text
 
 from headwater.errors import BadInput, SchemaMismatch
@@ -146,3 +149,13 @@ def _old_log(conn: Connection) -> None:
             SELECT 'recorder', xid, id, created_at FROM event_outbox WHERE id = (SELECT min(id) FROM event_outbox)"""
         )
     )
+
+
+def test_a_migration_is_named_after_its_revision_and_they_make_one_chain() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    scripts = ScriptDirectory.from_config(config)
+    assert scripts.get_heads() == [migrate.head()]
+    for script in scripts.walk_revisions():
+        assert Path(script.path).name.startswith(f"{script.revision}_")

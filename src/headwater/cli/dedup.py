@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from sqlalchemy import Connection
 
-from headwater.api import stories as asked
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import opened
 from headwater.consumers.fold import Wanted
@@ -35,6 +34,8 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Decide about posts now. Those that were decided about are skipped."""
+    from headwater.api import stories as asked
+
     wanted = Wanted(threshold=threshold, dry=dry_run)
     decided, joined = 0, []
     with opened() as (parts, _):
@@ -54,6 +55,8 @@ def run(
 @app.command("show")
 def show(story_id: StoryId, as_json: Json = False) -> None:
     """A story: its members, the earliest first, and why each is in it."""
+    from headwater.api import stories as asked
+
     with opened() as (parts, owner):
         story = parts.db.read_now(asked.group_json, owner, parts.db.read_now(_story_of, story_id))
         now = parts.now()
@@ -72,6 +75,8 @@ def undo(
     as_json: Json = False,
 ) -> None:
     """Let the posts of a story stand alone again. They are not folded together any more."""
+    from headwater.api import stories as asked
+
     with opened() as (parts, owner):
         if post is not None:
             left = parts.db.write_now(asked.part, owner, post, parts.now())

@@ -6,7 +6,7 @@ import tempfile
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +16,10 @@ from headwater.cli.loop import run_async
 from headwater.cli.output import say
 from headwater.crawl import follow as following
 from headwater.settings import load
-from headwater.sim.internet import Internet, Site, internet
 from headwater.wire import Parts
+
+if TYPE_CHECKING:
+    from headwater.sim.internet import Internet, Site
 
 CHECK_SECONDS = 15
 _FOLDERS = {"rss": "Newspapers", "reddit": "Communities", "forum": "Boards", "news": "News sites", "x": "Accounts"}
@@ -31,6 +33,7 @@ def demo(
 ) -> None:
     """Show it all on a simulated internet: nothing is fetched from outside, and nothing is kept."""
     from headwater.cli.up import serve
+    from headwater.sim.internet import internet
 
     with internet(seed) as there, tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
         loaded = load({}, host=host, port=port, **settings(there, Path(folder)))

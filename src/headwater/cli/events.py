@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from headwater.api.letters import letter_json
 from headwater.cli.output import EXIT_FAILED, ago, json_line, say, table
 from headwater.cli.session import opened
 from headwater.errors import AlreadyThere, BadInput, NotFound
@@ -36,6 +35,8 @@ def list_letters(
     as_json: Json = False,
 ) -> None:
     """Letters in a state, newest first."""
+    from headwater.api.letters import letter_json
+
     with opened() as (parts, _):
         found = parts.db.read_now(letters.page, state, limit=limit)
         now = parts.now()
@@ -57,6 +58,8 @@ def _letter_row(letter: Letter, now: datetime) -> tuple[object, ...]:
 @dlq.command("show")
 def show_letter(letter_id: Annotated[int, typer.Argument(help="The letter's id.")], as_json: Json = False) -> None:
     """One letter: the event, how often it was tried, and what went wrong."""
+    from headwater.api.letters import letter_json
+
     with opened() as (parts, _):
         letter = parts.db.read_now(letters.one, letter_id)
     if letter is None:

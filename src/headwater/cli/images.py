@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from headwater.api.images import image_json
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import opened
 from headwater.settings import Settings
@@ -56,6 +55,8 @@ def list_failed(
     as_json: Json = False,
 ) -> None:
     """Pictures that could not be downloaded, and why, the newest first."""
+    from headwater.api.images import image_json
+
     with opened() as (parts, _owner):
         found = parts.db.read_now(images.settled_as, "skipped" if skipped else "failed", limit)
         now = parts.now()

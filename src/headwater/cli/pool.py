@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from sqlalchemy import Connection
 
-from headwater.api.history import chosen, version_json
 from headwater.cli import naming
 from headwater.cli.output import EXIT_FAILED, json_line, say, table
 from headwater.cli.session import opened
@@ -157,6 +156,8 @@ def show_post(
     as_json: Json = False,
 ) -> None:
     """What a post says and said before: each text with the time in which it held, the newest first."""
+    from headwater.api.history import chosen, version_json
+
     with opened() as (parts, owner):
         found = chosen(post_id, parts.db.read_now(history.versions, owner, post_id), at)
     for one in found:

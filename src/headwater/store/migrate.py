@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from headwater.errors import BadInput, SchemaMismatch
 from headwater.store.db import Database
 
+_MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x4EAD3A7E12  # any number, the same for every process that migrates
 
 
 def head() -> str:
-    revision = ScriptDirectory.from_config(_config()).get_current_head()
-    assert revision is not None
-    return revision
+    return max(_revisions())
 
 
 def current(db: Database) -> str | None:
-    return db.read_now(lambda conn: MigrationContext.configure(conn).get_current_revision())
+    return db.read_now(_current)
+
+
+def _current(conn: Connection) -> str | None:
+    if not inspect(conn).has_table("alembic_version"):
+        return None
+    return conn.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
 
 
 def upgrade(db: Database, revision: str = "head") -> None:
-    db.write_now(_run, command.upgrade, revision)
+    db.write_now(_run, "upgrade", revision)
 
 
 def downgrade(db: Database, revision: str) -> None:
-    db.write_now(_run, command.downgrade, revision)
+    db.write_now(_run, "downgrade", revision)
 
 
 def check(db: Database) -> None:
@@ -46,24 +47,29 @@ def check(db: Database) -> None:
 
 
 def _is_known(revision: str) -> bool:
-    return any(script.revision == revision for script in ScriptDirectory.from_config(_config()).walk_revisions())
+    return revision in _revisions()
 
 
-def _run(conn: Connection, step: object, revision: str) -> None:
+def _revisions() -> list[str]:
+    """All there are: a migration's file is named after its revision."""
+    return [path.name.partition("_")[0] for path in (_MIGRATIONS / "versions").glob("[0-9]*_*.py")]
+
+
+def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str) -> None:
+    # Most commands never migrate, and importing this takes longer than many of them.
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
     if conn.dialect.name == "postgresql":
         conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-    config = _config()
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("path_separator", "os")
     config.attributes["connection"] = conn
     try:
-        step(config, revision)  # type: ignore[operator]
+        (command.upgrade if way == "upgrade" else command.downgrade)(config, revision)
     except CommandError as error:
         raise BadInput(
             f"{error}. `headwater db upgrade` goes to the newest; `db downgrade` takes a revision."
         ) from error
-
-
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.set_main_option("path_separator", "os")
-    return config
