@@ -145,7 +145,7 @@ JOBS = (
     ),
     Job(
         "count-visits",
-        5 * _MINUTE,
+        _MINUTE,
         MONITORING,
         "tasks.metrics.count_visits",
         "Counts the visits of the present hour and the one before.",
