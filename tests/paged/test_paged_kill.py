@@ -1,30 +1,119 @@
-"""kill -9 at random moments of a paged crawl: at most the page in flight is fetched again, nothing twice (B10)."""
+"""kill -9 at random moments of a crawl, for each kind of paged source: at most the page in flight is fetched again.
+
+A kind is killed at least twenty times, in two ways in which its sites can be read.
+"""
 
 from __future__ import annotations
 
-import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, NamedTuple
 
 import pytest
 
+from headwater import urls, wire
 from headwater.model import Reader
+from headwater.sim import forum_http, forum_world, news_http, news_world, x_accounts, x_http, x_world
+from headwater.store import sources
 from headwater.wire import Parts
-from support.boards import Board, follow_board
-from support.fire import crawl_under_fire, fetched_again, states, stored_ids
-from support.processes import CRAWL_BOARDS_UNTIL_KILLED, start
+from support.fire import Fire, states, stored_ids
+from support.gate import Gate
 
-KILLS = 20
+KILLS = 12
+DAY = timedelta(days=1)
+ARTICLES = 60
+CURSOR = {"form": "json", "items": "data.items[*]", "next": "data.next", "date": "published", "mark": "updated"}
 
 
-@pytest.mark.timeout(400)
-def test_a_paged_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_again(
-    environ: dict[str, str], parts: Parts, owner: Reader, board: Board
-) -> None:
-    for number in range(45):
-        board.add(f"{number}", posts=random.randint(1, 8))
-    board.delay = 0.01
-    follow_board(parts, owner, board.address)
-    hits = crawl_under_fire(parts, board.world, lambda: start(environ, CRAWL_BOARDS_UNTIL_KILLED), kills=KILLS)
-    assert hits >= KILLS - 5, "the kills did not fall into the crawl"
-    assert stored_ids(parts) == board.all_posts()  # nothing lost
-    assert states(parts) == {"done": 45}
-    assert fetched_again(board.world) <= hits
+class Site(NamedTuple):
+    """A simulated site, and what the store has to hold when all of it was read."""
+
+    kind: str
+    address: str
+    settings: dict[str, Any]
+    post_ids: set[str]
+    items: int = 0
+    environ: dict[str, str] = {}
+
+
+@contextmanager
+def forum(gate: Gate, path: str, profile: str) -> Iterator[Site]:
+    habits = forum_world.Habits(threads_per_day=45, long=0.2)
+    made = forum_world.simulated({"mining": habits}, seed=7, threads_a_page=8)
+    made.clock.advance(DAY)
+    by_number = profile == "discourse"
+    threads = made.listed("mining", made.clock.now())
+    ids = {
+        f"{thread.id}/{thread.place_of(post.id) if by_number else post.id}"
+        for thread in threads
+        for post in thread.posts_at(made.clock.now())
+    }
+    with gate.before(forum_http.door_of(made)) as made.url:
+        yield Site("forum", made.url + path, {"profile": profile}, ids, len(threads))
+
+
+@contextmanager
+def news(gate: Gate, path: str, **settings: str) -> Iterator[Site]:
+    made = news_world.simulated(seed=7, before=ARTICLES, after=0)
+    with gate.before(news_http.door_of(made)) as made.url:
+        listed = {name: value.format(site=made.url, cursor="{cursor}") for name, value in settings.items()}
+        host = made.url.removeprefix("http://")
+        ids = {
+            str(article.id) if settings else host + news_http.address_of(article)  # a list of JSON names ids of its own
+            for article in made.shown()
+        }
+        yield Site("news", made.url + path, listed, ids, ARTICLES)
+
+
+@contextmanager
+def x(gate: Gate, address: str) -> Iterator[Site]:
+    habits = {"hashrate": x_accounts.Habits(posts_per_day=300)}
+    made = x_world.simulated(habits, seed=7, begins=wire.utc_now() - 2 * DAY, lasts=2 * DAY)
+    made.clock.advance(2 * DAY - timedelta(minutes=5))
+    ids = {str(post.id) for post in made.posts["hashrate"] if post.is_listed(made.clock.now())}
+    with gate.before(x_http.door_of(made)) as made.url:
+        environ = {"HEADWATER_X_API_URL": made.url, "HEADWATER_X_BEARER_TOKEN": made.token}
+        settings = {"page_size": 10, "max_pages": 0, "history": 10_000}
+        yield Site("x", address, settings, ids, environ=environ)
+
+
+SITES: dict[str, Callable[[Gate], Any]] = {
+    "forum of pages": lambda gate: forum(gate, "/bbs/forum-1-1.html", "discuz"),
+    "forum of JSON": lambda gate: forum(gate, "/talk/c/mining/1", "discourse"),
+    "news of pages": lambda gate: news(gate, "/news"),
+    "news behind a cursor": lambda gate: news(
+        gate, "/api/articles", list="{site}/api/articles?cursor={cursor}", **CURSOR
+    ),
+    "account of X": lambda gate: x(gate, "https://x.com/hashrate"),
+    "search of X": lambda gate: x(gate, "https://x.com/search?q=from%3Ahashrate"),
+}
+
+
+def add(parts: Parts, owner: Reader, site: Site) -> None:
+    host = urls.host_of(urls.split(site.address))
+    parts.db.write_now(
+        lambda conn: sources.add(
+            conn,
+            owner,
+            kind=site.kind,
+            address=site.address,
+            host=host,
+            now=parts.now(),
+            settings=site.settings,
+        )
+    )
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_a_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_again(
+    environ: dict[str, str], parts: Parts, owner: Reader, name: str
+) -> None:  # B10
+    gate = Gate()
+    with SITES[name](gate) as site:
+        add(parts, owner, site)
+        fire = Fire(parts, gate, {**environ, **site.environ, "HEADWATER_READER_PROCESSES": "1"})
+        fire.crawl(KILLS)
+    assert stored_ids(parts) == site.post_ids  # nothing lost, nothing made up
+    assert states(parts) == ({"done": site.items} if site.items else {})
+    fire.assert_only_pages_in_flight_were_fetched_again()

@@ -28,10 +28,6 @@ async def crawl(parts):
 asyncio.run(crawl(wire.open_parts(load())))
 """
 
-
-CRAWL_BOARDS_UNTIL_KILLED = CRAWL_UNTIL_KILLED.replace("wire.crawling(", "crawling_boards(").replace(
-    "from headwater import wire", "from headwater import wire\nfrom support.boards import crawling_boards"
-)
 TESTS = str(Path(__file__).resolve().parents[1])
 
 
