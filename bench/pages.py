@@ -98,7 +98,8 @@ def quality(found: list[tuple[Truth, str]], set: str) -> Quality:
         precision, recall = mean(pair[0] for pair in pairs), mean(pair[1] for pair in pairs)
         return Quality(precision, recall, _f1(precision, recall))
     pairs = [_shared(_words(truth.text), _words(text)) for truth, text in found if truth.set == set]
-    return Quality(*map(mean, zip(*pairs, strict=True)), mean(_f1(*pair) for pair in pairs))  # type: ignore[arg-type]
+    precision, recall = mean(pair[0] for pair in pairs), mean(pair[1] for pair in pairs)
+    return Quality(precision, recall, mean(_f1(*pair) for pair in pairs))
 
 
 def _shared(true: Counter[str], found: Counter[str]) -> tuple[float, float]:
