@@ -14,44 +14,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import cProfile
 import os
-import pstats
-import tempfile
-import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, select
 
 import reddit_due
 from headwater import wire
 from headwater.crawl.follow import follow
-from headwater.model import SavedVisit
-from headwater.settings import load
-from headwater.store.tables import crawls, event_outbox, post_versions, posts, sources
+from headwater.store.tables import crawls, event_outbox, post_versions, posts
 from headwater.wire import Parts
-from headwater.work import embedded
-from measure import TICKS, cpu_seconds
 from peers import CannotBeHad, praw
 from reddit_server import Simulator, name_of, simulator
+from rounds import Round, Visiting, profiled, rounds, store
 
 GOAL = 300.0
 SHARES = {"nothing new": 0.0, "5 % of communities": 0.05, "5 % of posts": 1.0}
-
-
-class Round(NamedTuple):
-    visits: int
-    seconds: float
-    cpu: dict[str, float]  # seconds, by part
-    new: int
-
-    @property
-    def total_cpu(self) -> float:
-        return sum(self.cpu.values())
 
 
 def main() -> None:
@@ -68,7 +47,7 @@ def main() -> None:
 
 
 async def quiet(communities: int) -> None:
-    with simulator(communities, scores_move=False) as reddit, store(reddit, communities) as parts:
+    with simulator(communities, scores_move=False) as reddit, followed(reddit, communities) as parts:
         async with rounds(parts, communities) as round:
             await round()
             reddit.requests()
@@ -81,7 +60,7 @@ async def quiet(communities: int) -> None:
 async def visits(communities: int, times: int, with_profile: bool) -> None:
     print(f"\n{'':<26}{'visits/s':>9}{'ms CPU':>8}   {'loop':>6}{'store':>7}{'readers':>8}{'new posts':>11}")
     for scores_move, shares in ((False, SHARES), (True, {"and all scores": 1.0})):
-        with simulator(communities, scores_move=scores_move) as reddit, store(reddit, communities) as parts:
+        with simulator(communities, scores_move=scores_move) as reddit, followed(reddit, communities) as parts:
             async with rounds(parts, communities) as round:
                 first = await round()
                 if not scores_move:
@@ -92,7 +71,7 @@ async def visits(communities: int, times: int, with_profile: bool) -> None:
                     await profiled(lambda: after(reddit, 1.0, round))
 
 
-async def after(reddit: Simulator, share: float, round: Callable[[], Awaitable[Round]]) -> Round:
+async def after(reddit: Simulator, share: float, round: Visiting) -> Round:
     """A round of visits once something has happened in this share of the communities."""
     reddit.step(share)
     return await round()
@@ -133,80 +112,20 @@ def beside_praw(communities: int, times: int) -> None:
 
 
 @contextmanager
-def store(reddit: Simulator, communities: int) -> Iterator[Parts]:
+def followed(reddit: Simulator, communities: int) -> Iterator[Parts]:
     """An empty store that follows them all."""
-    with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
-        environ = {
-            "HEADWATER_DATA_DIR": folder,
-            "HEADWATER_ALLOW_PRIVATE_NETWORKS": "127.0.0.0/8",
-            "HEADWATER_HOST_GAP_SECONDS": "0",
-            "HEADWATER_REDDIT_RATE_LIMIT": "0",
-            "HEADWATER_REDDIT_URL": reddit.url,
-            "HEADWATER_REDDIT_API_URL": reddit.url,
-            "HEADWATER_REDDIT_CLIENT_ID": "an id",
-            "HEADWATER_REDDIT_CLIENT_SECRET": "a secret",
-        }
-        parts = wire.open_parts(load(environ))
+    environ = {
+        "HEADWATER_REDDIT_RATE_LIMIT": "0",
+        "HEADWATER_REDDIT_URL": reddit.url,
+        "HEADWATER_REDDIT_API_URL": reddit.url,
+        "HEADWATER_REDDIT_CLIENT_ID": "an id",
+        "HEADWATER_REDDIT_CLIENT_SECRET": "a secret",
+    }
+    with store(environ) as parts:
         owner = wire.prepare_store(parts)
         for number in range(communities):
             parts.db.write_now(follow, owner, f"r/{name_of(number)}", parts.now())
         yield parts
-        parts.close()
-
-
-@asynccontextmanager
-async def rounds(parts: Parts, communities: int) -> AsyncIterator[Callable[[], Awaitable[Round]]]:
-    """What visits every community once, by the loop of the product; its reading processes stay from round to round."""
-    saved: list[SavedVisit] = []
-    complete = asyncio.Event()
-
-    def on_saved(one: SavedVisit) -> None:
-        saved.append(one)
-        if len(saved) == communities:
-            complete.set()
-
-    async with wire.crawling(parts, on_saved) as crawler:
-
-        async def round() -> Round:
-            saved.clear()
-            complete.clear()
-            await parts.db.write(lambda conn: conn.execute(update(sources).values(next_check_at=parts.now())))
-            before, began = spent(), time.monotonic()
-            await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, complete)
-            seconds = time.monotonic() - began
-            cpu = {part: value - before[part] for part, value in spent().items()}
-            return Round(len(saved), seconds, cpu, sum(one.count("new") for one in saved))
-
-        yield round
-
-
-def spent() -> dict[str, float]:
-    """CPU seconds of this process by thread, and of its reading processes."""
-    names = {thread.native_id: thread.name for thread in threading.enumerate()}
-    found = {"loop": 0.0, "store": 0.0}
-    for task in Path("/proc/self/task").iterdir():
-        fields = (task / "stat").read_text().rpartition(")")[2].split()
-        is_store = names.get(int(task.name), "").startswith("headwater-")
-        found["store" if is_store else "loop"] += sum(map(int, fields[11:13])) / TICKS
-    readers = [child for child in children() if b"headwater.crawl.reader" in command_of(child)]
-    return {**found, "readers": sum(cpu_seconds(child) for child in readers)}
-
-
-def children() -> list[int]:
-    text = "".join((task / "children").read_text() for task in Path("/proc/self/task").iterdir())
-    return [int(child) for child in text.split()]
-
-
-def command_of(process: int) -> bytes:
-    return Path(f"/proc/{process}/cmdline").read_bytes()
-
-
-async def profiled(round: Callable[[], Awaitable[Round]]) -> None:
-    profile = cProfile.Profile()
-    profile.enable()
-    await round()
-    profile.disable()
-    pstats.Stats(profile).sort_stats("tottime").print_stats(18)
 
 
 def rows(parts: Parts) -> dict[str, int]:

@@ -18,6 +18,7 @@ from headwater.sim.communities import Habits, history
 from headwater.sim.reddit_http import Answer, answer_with_faults
 from headwater.sim.reddit_world import Clock, Faults, Limits, SimReddit
 from headwater.sim.serving import Ask
+from loopback import listening, written
 
 DAY = timedelta(days=1)
 POSTS_A_DAY = 480.0
@@ -102,34 +103,7 @@ class World:
 def _written(answer: Answer) -> bytes:
     """Compressed, as Reddit answers everybody who can read that."""
     body = gzip.compress(answer.body, 6)
-    kind = ("HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Encoding: gzip")
-    return "\r\n".join((*kind, f"Content-Length: {len(body)}", "", "")).encode() + body
-
-
-class _Connection(asyncio.Protocol):
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._received = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        head, end, rest = self._received.partition(b"\r\n\r\n")
-        while end:
-            wanted = _content_length(head)
-            if len(rest) < wanted:
-                return
-            self._transport.write(self._world.answer(head.split(b" ", 2)[1].decode()))
-            self._received = rest[wanted:]
-            head, end, rest = self._received.partition(b"\r\n\r\n")
-
-
-def _content_length(head: bytes) -> int:
-    lines = [line.lower() for line in head.split(b"\r\n")]
-    return next((int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:")), 0)
+    return written("200 OK", body, "Content-Type: application/json", "Content-Encoding: gzip")
 
 
 def _serve(pipe: Connection, communities: int, scores_move: bool) -> None:
@@ -137,9 +111,8 @@ def _serve(pipe: Connection, communities: int, scores_move: bool) -> None:
 
 
 async def _answering(pipe: Connection, world: World) -> None:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(world), "127.0.0.1", 0)
-    pipe.send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    server, url = await listening(lambda path, _: world.answer(path))
+    pipe.send(url)
     while (asked := await asyncio.to_thread(pipe.recv)) is not None:
         if asked == "requests":
             pipe.send(world.requests)
