@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stories_reference import ReferenceStories
 
+from dedup.stories_reference import ReferenceStories
 from headwater.dedup.evaluate import evaluate, grouped
 from headwater.dedup.index import Decision, Posting
 from headwater.dedup.stories import StoryIndex

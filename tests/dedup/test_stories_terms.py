@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from stories_reference import evidence, stem, terms_of
 
+from dedup.stories_reference import evidence, stem, terms_of
 from headwater.dedup.stories_memory import vocabulary, with_room_for_terms, without_unseen_terms
 from headwater.dedup.stories_posts import StoriesOfPosts
 from headwater.dedup.stories_terms import TERM, Reading, read_posts, room_for_terms, tables

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from raw_server import LOOPBACK, RawServer, Speaker
 
+from fetch.raw_server import LOOPBACK, RawServer, Speaker
 from headwater.fetch.client import Client
 
 

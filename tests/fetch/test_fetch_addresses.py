@@ -7,8 +7,8 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
-from raw_server import LOOPBACK, PUBLIC_ONLY, RawServer, answer, path_of
 
+from fetch.raw_server import LOOPBACK, PUBLIC_ONLY, RawServer, answer, path_of
 from headwater.errors import AddressRefused, BadAddress, BadInput, NameUnknown
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow

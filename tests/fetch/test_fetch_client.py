@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 import pytest
 import uvloop
-from raw_server import LOOPBACK, RawServer, answer, path_of
 
+from fetch.raw_server import LOOPBACK, RawServer, answer, path_of
 from headwater.errors import ConnectionFailed, FetchFailed, TimedOut
 from headwater.fetch.body import unpacked
 from headwater.fetch.client import Client

@@ -7,8 +7,8 @@ import tracemalloc
 from collections.abc import Awaitable, Callable
 
 import pytest
-from raw_server import RawServer, answer, path_of
 
+from fetch.raw_server import RawServer, answer, path_of
 from headwater.errors import AnswerBroken, AnswerTooLarge, ConnectionFailed, TimedOut
 from headwater.fetch.client import Client
 from headwater.model import Request

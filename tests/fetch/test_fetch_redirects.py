@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from raw_server import RawServer, answer, path_of
 
+from fetch.raw_server import RawServer, answer, path_of
 from headwater import urls
 from headwater.errors import AddressRefused, ConnectionFailed, HeadwaterError, TooManyRedirects
 from headwater.fetch import hops

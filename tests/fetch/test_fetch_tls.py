@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from raw_server import RawServer, answer
 
+from fetch.raw_server import RawServer, answer
 from headwater.errors import CertificateBad, ConnectionFailed
 from headwater.fetch.client import Client
 from headwater.fetch.handle import trusted_certificates

@@ -65,8 +65,9 @@ def drop_slot(db: Database, cluster: Cluster) -> bool:
 
 def drop_topics(cluster: Cluster) -> None:
     names = [topic.name for topic in topics(cluster, RETENTION)]
-    for answer in open_admin(cluster).delete_topics(names).values():
-        answer.exception()
+    admin = open_admin(cluster)  # held until all have answered: without it, they never would
+    for answer in admin.delete_topics(names, request_timeout=PATIENCE).values():
+        answer.exception(timeout=PATIENCE)
 
 
 def wait_until(happened: Callable[[], object]) -> None:

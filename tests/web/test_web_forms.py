@@ -139,11 +139,14 @@ def test_a_post_has_a_page_with_its_whole_text(headwater: Running, person: Perso
 
 
 def test_posts_without_title_or_address_still_can_be_opened(headwater: Running, person: Person) -> None:
-    post = a_post("1", content="<p>Only words</p>")._replace(title="", url=None)
-    [post_id] = headwater.publish(headwater.source(), post)
+    words = a_post("1", content="<p>Only words</p>")._replace(title="", url=None)
+    nothing = a_post("2", content="")._replace(title="", url=None)
+    first, second = headwater.publish(headwater.source(), words, nothing)
     page = person.see("/")
-    assert f'href="/posts/{post_id}">Without a title' in page
-    assert "Without a title" in person.see(f"/posts/{post_id}")
+    assert f'href="/posts/{first}">Only words</a>' in page
+    assert f'href="/posts/{second}">Without a title</a>' in page
+    assert '<h1 dir="auto">Only words</h1>' in person.see(f"/posts/{first}")
+    assert "Without a title" in person.see(f"/posts/{second}")
 
 
 def test_how_each_source_is_doing_is_said_in_words(headwater: Running, person: Person) -> None:

@@ -38,6 +38,7 @@ class AtOnce:
 
     def __init__(self, sim: SimX) -> None:
         self.sim = sim
+        self.places = asyncio.Semaphore(1)
 
     async def turn(self) -> datetime | None:
         return None

@@ -77,6 +77,7 @@ sources = Table(
 )
 Index("ix_sources_due", sources.c.next_check_at, sqlite_where=sources.c.active, postgresql_where=sources.c.active)
 Index("ix_sources_host", sources.c.host)
+Index("ix_sources_kind", sources.c.kind)
 _pooled = text("pooled_at IS NOT NULL")
 Index("ix_sources_pooled", sources.c.last_crawled_at, sqlite_where=_pooled, postgresql_where=_pooled)
 Index("ix_sources_asleep", sources.c.id, sqlite_where=text("NOT active"), postgresql_where=text("NOT active"))

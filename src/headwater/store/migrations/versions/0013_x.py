@@ -28,7 +28,10 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_secrets")),
     )
 
+    op.create_index("ix_sources_kind", "sources", ["kind"])
+
 
 def downgrade() -> None:
+    op.drop_index("ix_sources_kind", table_name="sources")
     op.drop_table("secrets")
     op.drop_table("meters")
