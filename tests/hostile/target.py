@@ -53,10 +53,10 @@ class Target:
         self.crawler.start(granted)
         await self.crawler.settle()
 
-    def follow(self, address: str) -> int:
+    def follow(self, address: str, **how: Any) -> int:
         """As `headwater add` does it."""
         parts = self.headwater.parts
-        terms = {"now": parts.now(), "seal": parts.vault.seal}
+        terms = {"now": parts.now(), "seal": parts.vault.seal, **how}
         return parts.db.write_now(lambda conn: follow(conn, self.headwater.owner, address, **terms).source_id)
 
     def posts(self, source: Source) -> list[Post]:

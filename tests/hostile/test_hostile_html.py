@@ -11,6 +11,7 @@ import pytest
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
+from hostile.sites import FORUM, NEWS, SETTINGS, Kind
 from hostile.target import Post, Source, Target
 from support.web import Answer, Web
 
@@ -51,12 +52,25 @@ def faults_in(document: str, place: str) -> list[str]:
 
 
 def published(target: Target, world: Web, path: str, html: str, form: str) -> Post:
-    """Put HTML into a feed in one of the ways feeds have, visit it, and give back the post."""
-    world.pages[path] = Answer(document_with(html, form))
-    [source] = target.visit(world.url(path))
+    """Put HTML into a feed in one of the ways feeds have, or on a page of a site; visit it, and give back the post."""
+    if form in PAGES:
+        source = on_a_page(target, world, path, html, PAGES[form])
+    else:
+        world.pages[path] = Answer(document_with(html, form))
+        [source] = target.visit(world.url(path))
     assert source["status"] == "ok", source["last_error"]
     [post] = target.posts(source)
     return post
+
+
+def on_a_page(target: Target, world: Web, path: str, html: str, kind: Kind) -> Source:
+    """A site with one item that holds this HTML."""
+    number = 1000 + len(world.pages)
+    world.pages[path] = Answer(kind.list_of([number]))
+    world.pages[kind.path_of(number)] = Answer(kind.page_of(number, html))
+    source_id = target.follow(world.url(path), kind=kind.name, settings=SETTINGS[kind.name])
+    [source] = target.visit_again(source_id)
+    return source
 
 
 def document_with(html: str, form: str) -> str:
@@ -72,7 +86,8 @@ def document_with(html: str, form: str) -> str:
     return f"<rss><channel><item><guid>1</guid><title>t</title><description>{body}</description></item></channel></rss>"
 
 
-FORMS = ("escaped", "cdata", "atom", "json")
+PAGES = {"thread": FORUM, "article": NEWS}
+FORMS = ("escaped", "cdata", "atom", "json", *PAGES)
 
 
 def shown_cleanly(target: Target, world: Web, name: str, *attacks: str) -> list[str]:
@@ -187,13 +202,12 @@ def test_pictures_that_count_readers_are_removed_and_real_ones_stay(target: Targ
         "<img src='https://news.example/own.png' srcset='https://evil.example/b 2x' referrerpolicy=unsafe-url>",
         "<img src='data:image/svg+xml,&lt;svg onload=alert(1)&gt;'>",
     )
-    for content in contents:
+    real = ["https://news.example/real.png", "https://news.example/own.png"]
+    for form, content in zip(FORMS, contents, strict=True):
         assert "evil.example" not in content
         pictures = LexborHTMLParser(content).css("img")
-        assert [one.attributes["src"] for one in pictures] == [
-            "https://news.example/real.png",
-            "https://news.example/own.png",
-        ]
+        # Those of an article are kept beside its text.
+        assert [one.attributes["src"] for one in pictures] == ([] if form == "article" else real)
 
 
 @pytest.fixture(scope="module")

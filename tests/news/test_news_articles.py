@@ -173,6 +173,23 @@ def test_a_bomb_ends_in_words_or_in_the_article(bomb: bytes) -> None:
     assert "\x00" not in post.content
 
 
+@pytest.mark.parametrize(
+    "control", ["&#14;", "&#x0E", "&#0000014;", "\x0e", "\x0c", "\x0b", "&#xFFFE;", "&#65535;", "\ufffe", "&#1;&#x1f;"]
+)
+def test_a_control_character_in_a_link_or_in_the_text_costs_nothing_but_itself(control: str) -> None:
+    # H47
+    linked = f'<p>{SENTENCES[0]} See <a href="/a{control}b">this</a>, and {control} that, said the board.</p>'
+    post = post_of(page(f"<article>{TEXT}{linked}</article>"))
+    assert "said the board" in post.content
+    assert "and that" in " ".join(post.content.split())
+
+
+def test_numbers_of_characters_that_can_be_shown_are_read_as_ever() -> None:
+    text = "<p>A sentence of the article: &#146;quoted&#148;, &#9;&#x20AC;, &#140; and &#x1f600; stay in it.</p>"
+    content = post_of(page(f"<article>{TEXT}{text}</article>")).content
+    assert all(sign in content for sign in "’€Œ😀")
+
+
 def test_more_elements_than_a_page_can_need_are_refused() -> None:
     # H43
     with pytest.raises(TooDeep, match="elements"):

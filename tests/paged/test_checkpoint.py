@@ -39,6 +39,7 @@ def save(parts: Parts, checkpoint: Checkpoint, now: object = NOON) -> None:
 
 
 def test_what_was_saved_is_loaded_and_the_time_of_the_first_save_stays(parts: Parts, source: Source) -> None:
+    # B3, B4
     fresh = loaded(parts, source)
     assert not fresh.exists
     assert not fresh.is_unfinished
@@ -104,8 +105,8 @@ def test_only_the_latest_seen_ids_are_kept(parts: Parts, source: Source) -> None
 
 @pytest.mark.parametrize(
     ("statement", "given"),
-    [(items._waiting, (1, 10)), (items._known, (1, ["a"])), (posts._newest, (1,))],
-    ids=["waiting", "known", "newest"],
+    [(items._waiting, (1, 10)), (items._failed, (1, 10)), (items._known, (1, ["a"])), (posts._newest, (1,))],
+    ids=["waiting", "failed", "known", "newest"],
 )
 def test_what_a_crawl_asks_of_the_store_is_found_by_an_index(
     parts: Parts, statement: Prepared, given: tuple[Any, ...]

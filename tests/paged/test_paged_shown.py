@@ -6,14 +6,20 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from urllib.parse import urlencode
 
 from api.running import running
+from headwater import wire
 from headwater.accounts import tokens
-from headwater.model import Reader
+from headwater.crawl.checkpoint import Checkpoint
+from headwater.model import Reader, Source
+from headwater.settings import load
+from headwater.store import statistics
 from headwater.wire import Parts
 from support.boards import Board, follow_board, visit_board
 from support.web import Answer
+from webhooks.sending import a_reader
 
 
 async def crawled(parts: Parts, board: Board, source_id: int) -> None:
@@ -55,10 +61,36 @@ async def test_statistics_are_counted_in_the_store_board_by_board(
     await visit_board(parts, follow_board(parts, owner, other.address))
     with running(store_url) as headwater:
         found = headwater.program().get("/api/crawl/statistics").json()
-    assert (found["succeeded"], found["failed"]) == (9, 1)
+    assert (found["succeeded"], found["failed"], found["images"]) == (9, 1, {"waiting": 11})
     first, second = found["boards"]
     assert (first["board"], first["done"], first["failed"], first["posts"]) == ("/board", 9, 1, 9)
     assert (second["board"], second["done"], second["posts"], second["status"]) == ("/other", 0, 2, "completed")
+    assert (first["images"], second["images"]) == ({"waiting": 9}, {"waiting": 2})
+
+
+async def test_statistics_count_nothing_that_the_reader_does_not_follow(
+    parts: Parts, owner: Reader, board: Board, source_id: int
+) -> None:
+    await crawled(parts, board, source_id)  # B9, H68
+    stranger = parts.db.write_now(a_reader, "stranger")
+    assert parts.db.read_now(statistics.gather, stranger) == statistics.Statistics([], {})
+
+
+async def test_all_that_a_crawl_leaves_behind_is_in_the_store(
+    parts: Parts, board: Board, source_id: int, environ: dict[str, str], tmp_path: Path
+) -> None:
+    # B1: results, progress and statistics; whoever opens the store has all of it
+    before = {file for file in tmp_path.rglob("*") if file.is_file()}
+    await crawled(parts, board, source_id)
+    left = {file for file in tmp_path.rglob("*") if file.is_file()} - before
+    assert {file.name for file in left} <= {"headwater.db-wal", "headwater.db-shm"}
+    opened = wire.open_parts(load({**environ, "HEADWATER_DATA_DIR": str(tmp_path / "elsewhere")}))
+    reader = wire.prepare_store(opened)
+    found = opened.db.read_now(statistics.gather, reader)
+    assert (found.succeeded, found.failed, found.boards[0].posts) == (9, 1, 9)
+    reached = opened.db.read_now(Checkpoint.load, Source(source_id, "board", board.address), opened.now())
+    assert (reached.status, reached.current_page) == ("error", 2)
+    opened.close()
 
 
 async def test_the_page_of_a_source_shows_progress_and_the_crawling_page_what_lists_brought(
@@ -93,7 +125,10 @@ async def test_commands_show_and_clear_checkpoints_and_count(
 
     assert json.loads(run("checkpoints", "list", "--json"))["status"] == "error"
     assert "?page=3" in run("checkpoints", "show", str(source_id))
-    assert json.loads(run("stats", "--json"))["succeeded"] == 9
-    assert "9" in run("stats")
+    counted = json.loads(run("stats", "--json"))  # B9
+    assert (counted["succeeded"], counted["failed"], counted["boards"][0]["images"]) == (9, 1, {"waiting": 9})
+    said = run("stats")
+    assert "1 failed" in said
+    assert "Pictures: 9 waiting." in said
     run("checkpoints", "clear", board.address)
     assert run("checkpoints", "list", "--json") == ""

@@ -80,7 +80,7 @@ class Simulated:
             following=more,
         )
         following = walk.step(listed, dict(self.known), (), self.completed_at, ())
-        for one in walk.fresh(listed.items, self.known, self.started_at):
+        for one in walk.fresh(listed.items, self.known):
             before = self.known.get(one.id) or item(one.id)
             self.known[one.id] = before._replace(mark=one.mark, state="waiting", updated_at=self.now)
         self.page, self.at_end = number + 1, following is None
@@ -152,16 +152,15 @@ def test_a_page_of_pinned_items_alone_says_nothing_and_a_page_of_nothing_is_the_
     assert walk.is_known_ground(page(), {}, (), None)
 
 
-def test_a_failed_item_is_fresh_in_the_next_crawl_and_not_in_this_one() -> None:
-    listed = [Item("1", "/t/1", mark="1")]
-    failed = {"1": item(state="failed", attempts=1, updated_at=NOON)}
-    assert walk.fresh(listed, failed, NOON - timedelta(seconds=1)) == []
-    assert walk.fresh(listed, failed, NOON + timedelta(seconds=1)) == listed
-    assert walk.fresh(listed, {"1": failed["1"]._replace(attempts=3)}, NOON + timedelta(seconds=1)) == []
+def test_what_failed_is_tried_again_as_the_list_names_it_now_or_as_it_did() -> None:
+    failed = [item(id, state="failed", attempts=1, resume_url=f"/t/{id}?page=2") for id in ("1", "2")]
+    bumped = Item("1", "/t/1-renamed", mark="2")
+    assert walk.fresh([bumped], {"1": failed[0]}, failed) == [bumped, Item("2", "/t/2", mark="1")]
+    assert walk.fresh([Item("2", "/t/2", mark="1")], {"2": failed[1]}) == []
 
 
 def test_an_item_that_a_page_names_twice_is_read_once() -> None:
-    assert walk.fresh([Item("1", "/a"), Item("1", "/b")], {}, NOON) == [Item("1", "/a")]
+    assert walk.fresh([Item("1", "/a"), Item("1", "/b")], {}) == [Item("1", "/a")]
 
 
 def test_an_item_without_an_end_is_left_after_many_pages() -> None:

@@ -50,6 +50,7 @@ class BoardJson(TypedDict):
     failed: int
     waiting: Annotated[int, Field(description="items that are named and not read yet")]
     posts: int
+    images: Annotated[dict[str, int], Field(description="pictures that its posts show, by their state")]
 
 
 class StatisticsJson(TypedDict):
@@ -57,7 +58,7 @@ class StatisticsJson(TypedDict):
 
     threads: Annotated[int, Field(description="of forums, read")]
     articles: Annotated[int, Field(description="of news sites, read")]
-    images: Annotated[dict[str, int], Field(description="records of pictures, by their state")]
+    images: Annotated[dict[str, int], Field(description="pictures of all these lists, by their state")]
     succeeded: int
     failed: int
     boards: list[BoardJson]
@@ -92,6 +93,7 @@ _BOARD: dict[str, Any] = {
     "failed": 4,
     "waiting": 12,
     "posts": 30122,
+    "images": {"waiting": 3, "saved": 840, "failed": 11},
 }
 EXAMPLES = {
     "CheckpointJson": _CHECKPOINT,

@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from headwater import __version__
 from headwater.api import (
+    checkpoint_shapes,
     checkpoints,
     crawl_metrics,
     health,
@@ -98,7 +99,7 @@ def openapi() -> dict[str, Any]:
 
 def _examples() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    parts = (webhook_shapes, letters, health, history, images, crawl_metrics, checkpoints)
+    parts = (webhook_shapes, letters, health, history, images, crawl_metrics, checkpoint_shapes)
     for declared in (EXAMPLES, *(part.EXAMPLES for part in parts)):
         found.update(declared)
     return found

@@ -69,9 +69,12 @@ def show_statistics(as_json: Json = False) -> None:
     say(f"{found.total('forum')} threads and {found.total('news')} articles read, {found.failed} failed.")
     if found.images:
         say("Pictures: " + ", ".join(f"{count} {state}" for state, count in sorted(found.images.items())) + ".")
-    columns = ("id", "kind", "site", "board", "crawl", "read", "failed", "waiting", "posts")
+    columns = ("id", "kind", "site", "board", "crawl", "read", "failed", "waiting", "posts", "pictures")
     table("", columns, [
-        (one.source_id, one.kind, one.site, one.board, one.status, one.done, one.failed, one.waiting, one.posts)
+        (
+            *(one.source_id, one.kind, one.site, one.board, one.status),
+            *(one.done, one.failed, one.waiting, one.posts, sum(one.images.values())),
+        )
         for one in found.boards
     ])  # fmt: skip
 

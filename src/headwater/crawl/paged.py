@@ -12,6 +12,7 @@ A visit works until its time is nearly over. Being killed costs the page that wa
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 import structlog
@@ -73,7 +74,7 @@ async def _crawl(crawl: Crawl) -> None:
 
 
 async def _begin(crawl: Crawl) -> bool:
-    """Take up an unfinished crawl, or begin one; False: the list is as it was at the last one."""
+    """Take up an unfinished crawl, or begin one; False: the list is as it was at the last one, and nothing failed."""
     due, tools = crawl.due, crawl.tools
     before = crawl.checkpoint = await crawl.db.read(Checkpoint.load, due.source, tools.now())
     if before.is_unfinished:
@@ -83,10 +84,13 @@ async def _begin(crawl: Crawl) -> bool:
     crawl.checkpoint = before.begun(first, tools.now())
     known = due.state if before.status == COMPLETED else due.state._replace(validated_at=None, body_hash=None)
     response = await crawl.ask(conditional(first, known, tools.now()))
+    failed = await crawl.db.read(items.to_try_again, due.source.id)
     if response.status == 304 or body_hash(response) == known.body_hash:
-        return False
+        if failed:
+            await crawl.save(crawl.checkpoint.going_on_at(None), fresh=walk.fresh([], {}, failed))
+        return bool(failed)
     crawl.state, crawl.is_unchanged = seen(response, due.state), False
-    await _take_list(crawl, first, response)
+    await _take_list(crawl, first, response, failed)
     return True
 
 
@@ -108,7 +112,7 @@ async def _read_list(crawl: Crawl, asked: Request) -> None:
             raise
 
 
-async def _take_list(crawl: Crawl, asked: Request, response: Response) -> None:
+async def _take_list(crawl: Crawl, asked: Request, response: Response, failed: Sequence[KnownItem] = ()) -> None:
     """Store what a page of the list tells, note which items are to be read, and decide where the list goes on."""
     source, checkpoint = crawl.due.source, crawl.checkpoint
     page = await crawl.tools.readers.read(source, crawl.due.state, response)
@@ -122,7 +126,7 @@ async def _take_list(crawl: Crawl, asked: Request, response: Response) -> None:
         crawl.gap, step = completed_at is not None, None
     elif step is None:
         crawl.gap = page.facts.gap
-    fresh = walk.fresh(page.items, known, checkpoint.row.started_at)
+    fresh = walk.fresh(page.items, known, failed)
     ids = [page.facts.watermark] if page.facts.watermark else item_ids or post_ids
     await crawl.save(checkpoint.listed(ids, step), page.posts, fresh=fresh)
 

@@ -20,18 +20,14 @@ MOST_LIST_PAGES_EVER = 10_000
 MOST_PAGES_OF_ITEM = 2000
 
 
-def fresh(listed: Sequence[Item], known: Mapping[str, KnownItem], started_at: datetime) -> list[Item]:
+def fresh(listed: Sequence[Item], known: Mapping[str, KnownItem], to_try_again: Sequence[KnownItem] = ()) -> list[Item]:
     """What is to be read: unknown, described differently than before, or failed in a crawl before this one."""
     found: dict[str, Item] = {}
     for item in listed:
         before = known.get(item.id)
-        if before is None or before.mark != item.mark or _is_due_again(before, started_at):
+        if before is None or before.mark != item.mark:
             found.setdefault(item.id, item)
-    return list(found.values())
-
-
-def _is_due_again(item: KnownItem, started_at: datetime) -> bool:
-    return item.state == "failed" and not item.is_settled and item.updated_at < started_at
+    return list(({item.id: item.as_named() for item in to_try_again} | found).values())
 
 
 def is_known_ground(

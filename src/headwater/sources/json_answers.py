@@ -13,7 +13,7 @@ from headwater.sources.feeds.walls import instead_of_a_feed
 
 def document_in(body: bytes, who: str) -> Any:
     """What an answer says; `who` gave it."""
-    body = body.strip()
+    body = body.strip(b" \t\r\n\0")
     if not body:
         raise EmptyAnswer(f"{who} answered, but with nothing.")
     try:

@@ -48,7 +48,7 @@ def check(settings: Mapping[str, Any]) -> None:
 def read(source: Source, state: SourceState, response: Response) -> Page:
     """What a page of the list names. Articles that it tells whole are posts at once."""
     settings = settings_of(source.settings)
-    if not response.body.strip():
+    if not response.body.strip(b" \t\r\n\0"):
         raise EmptyAnswer("The server answered, but with nothing.")
     form = settings.form if settings.form != "auto" else _form_of(response)
     if form == "sitemap":

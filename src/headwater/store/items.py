@@ -17,6 +17,10 @@ _COLUMNS = """item_id, url, title, mark, published_at, state, attempts, error, p
     updated_at"""
 _known = portable(f"SELECT {_COLUMNS} FROM items WHERE source_id = ? AND item_id IN ??")
 _waiting = portable(f"SELECT {_COLUMNS} FROM items WHERE source_id = ? AND state = 'waiting' ORDER BY id LIMIT ?")
+_failed = portable(
+    f"""SELECT {_COLUMNS} FROM items WHERE source_id = ? AND state = 'failed' AND attempts < {MOST_ATTEMPTS}
+    ORDER BY id LIMIT ?"""
+)
 _put_waiting = portable(
     """INSERT INTO items (source_id, item_id, url, title, mark, published_at, state, created_at, updated_at)
     VALUES (?, ?, ?, ?, ?, ?, 'waiting', ?, ?)
@@ -61,6 +65,10 @@ class KnownItem(NamedTuple):
         """As its reader sees it: with the page that is read now."""
         return Item(self.id, self.next_url, self.title, self.mark, self.published_at)
 
+    def as_named(self) -> Item:
+        """As the list named it."""
+        return self.as_listed()._replace(url=self.url)
+
 
 def known(conn: Connection, source_id: int, ids: Sequence[str]) -> dict[str, KnownItem]:
     rows = _known.all(conn, source_id, listed(conn, ids)) if ids else []
@@ -70,6 +78,11 @@ def known(conn: Connection, source_id: int, ids: Sequence[str]) -> dict[str, Kno
 def waiting(conn: Connection, source_id: int, limit: int = 1000) -> list[KnownItem]:
     """What was listed and not read to its end yet."""
     return [_item(row) for row in _waiting.all(conn, source_id, limit)]
+
+
+def to_try_again(conn: Connection, source_id: int, limit: int = 1000) -> list[KnownItem]:
+    """What failed, but not often enough to be given up."""
+    return [_item(row) for row in _failed.all(conn, source_id, limit)]
 
 
 def put_waiting(conn: Connection, source_id: int, fresh: Sequence[Item], now: datetime) -> None:

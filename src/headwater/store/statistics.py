@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, func, select
 
 from headwater.model import Reader
 from headwater.store.sources import post_counts
-from headwater.store.tables import checkpoints, items, metadata, sources, subscriptions
+from headwater.store.tables import checkpoints, images, items, post_images, sources, subscriptions
 
 
 class BoardCount(NamedTuple):
-    """A list and what came of it: threads of a forum or articles of a site, by how reading them went."""
+    """A list and what came of it: threads of a forum or articles of a site, by how reading them went.
+
+    `images` are the pictures that its posts show, by their state.
+    """
 
     source_id: int
     kind: str
@@ -24,10 +28,11 @@ class BoardCount(NamedTuple):
     failed: int
     waiting: int
     posts: int
+    images: dict[str, int]
 
 
 class Statistics(NamedTuple):
-    """`images` are the records of pictures of all sources, by their state."""
+    """`images` are the pictures of all these lists, by their state; one that several show counts once."""
 
     boards: list[BoardCount]
     images: dict[str, int]
@@ -60,8 +65,8 @@ def gather(conn: Connection, reader: Reader) -> Statistics:
         .order_by(checkpoints.c.site, checkpoints.c.board)
     )
     rows = conn.execute(lists).all()
-    states = _states(conn, [row.id for row in rows])
-    posts = post_counts(conn, [row.id for row in rows])
+    ids = [row.id for row in rows]
+    states, posts, shown_by = _states(conn, ids), post_counts(conn, ids), _images_by_source(conn, ids)
     boards = [
         BoardCount(
             source_id=row.id,
@@ -74,21 +79,28 @@ def gather(conn: Connection, reader: Reader) -> Statistics:
             failed=states.get((row.id, "failed"), 0),
             waiting=states.get((row.id, "waiting"), 0),
             posts=posts.get(row.id, 0),
+            images=shown_by.get(row.id, {}),
         )
         for row in rows
     ]
-    return Statistics(boards, _images(conn))
+    return Statistics(boards, _images(conn, ids))
 
 
-def _states(conn: Connection, source_ids: list[int]) -> dict[tuple[int, str], int]:
+def _states(conn: Connection, source_ids: Sequence[int]) -> dict[tuple[int, str], int]:
     counted = select(items.c.source_id, items.c.state, func.count()).where(items.c.source_id.in_(source_ids))
     rows = conn.execute(counted.group_by(items.c.source_id, items.c.state))
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def _images(conn: Connection) -> dict[str, int]:
-    images = metadata.tables.get("images")
-    if images is None:
-        return {}
-    rows = conn.execute(select(images.c.state, func.count()).group_by(images.c.state))
+def _images_by_source(conn: Connection, source_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+    source_id, found = post_images.c.source_id, dict[int, dict[str, int]]()
+    counted = select(source_id, images.c.state, func.count(images.c.id.distinct())).join_from(post_images, images)
+    for row in conn.execute(counted.where(source_id.in_(source_ids)).group_by(source_id, images.c.state)):
+        found.setdefault(row[0], {})[row[1]] = row[2]
+    return found
+
+
+def _images(conn: Connection, source_ids: Sequence[int]) -> dict[str, int]:
+    counted = select(images.c.state, func.count(images.c.id.distinct())).join_from(post_images, images)
+    rows = conn.execute(counted.where(post_images.c.source_id.in_(source_ids)).group_by(images.c.state))
     return {row[0]: row[1] for row in rows}

@@ -41,7 +41,7 @@ class HtmlPage(NamedTuple):
 
 def parsed(response: Response) -> HtmlPage:
     html = _decoded(response.body, response.headers.get("content-type"))
-    if not html.strip():
+    if not html.strip(" \t\r\n\0\ufeff"):
         raise EmptyAnswer("The server answered, but with nothing.")
     if nests_deeply(html) or _ENDLESS_TAG.search(html):
         raise TooDeep("The page is nested beyond what a forum can need.")
