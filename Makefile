@@ -54,8 +54,7 @@ bench-reddit:  ## what a visit of a community costs, and choosing who is due amo
 
 bench-pages:  ## how well and how fast articles are found, and what crawling paged sites costs
 	@scripts/venv dev
-	@.venv/bin/python bench/pages.py
-	@exec .venv/bin/python bench/paged.py $(ARGS)
+	@.venv/bin/python bench/pages.py; exec .venv/bin/python bench/paged.py $(ARGS)
 
 bench-events:  ## what an event costs, and how soon it has its effect
 	@scripts/venv dev
