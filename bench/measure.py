@@ -53,10 +53,10 @@ def _own_cpu(pid: int) -> float:
 
 
 def memory_mb(root: int) -> float:
-    return sum(_own_memory(pid) for pid in tree(root))
+    return sum(own_memory_mb(pid) for pid in tree(root))
 
 
-def _own_memory(pid: int) -> float:
+def own_memory_mb(pid: int) -> float:
     """Proportional set size: memory that two processes share is not counted twice."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():

@@ -20,9 +20,9 @@ from headwater.sim.reddit_world import Clock, Faults, Limits, SimReddit
 from headwater.sim.serving import Ask
 from loopback import listening, written
 
-DAY = timedelta(days=1)
-POSTS_A_DAY = 480.0
-ROUND = timedelta(minutes=15)  # in which a community has five new posts
+POSTS_A_DAY = 60.0
+ROUND = timedelta(hours=2)  # as the highest tier is visited; a community has five new posts in it
+LIVES = timedelta(days=8)
 STILL = Habits(posts_per_day=POSTS_A_DAY, late=0, edited=0, deleted=0, removed=0, bursts=0)
 
 
@@ -65,14 +65,14 @@ class World:
     """Communities with clocks of their own, so that some can stand still."""
 
     def __init__(self, communities: int, scores_move: bool) -> None:
-        begins = datetime.now(UTC) - 2 * DAY
+        begins = datetime.now(UTC) - 2 * LIVES
         self.requests = 0
-        self._clocks = [Clock(begins + DAY / 2) for _ in range(communities)]
+        self._clocks = [Clock(begins + LIVES / 2) for _ in range(communities)]
         self._reddits: list[SimReddit] = []
         for number, clock in enumerate(self._clocks):
-            posts = history(name_of(number), begins, DAY, number, STILL)
+            posts = history(name_of(number), begins, LIVES, number, STILL)
             posts = posts if scores_move else [post._replace(liked=0) for post in posts]
-            limits = Limits(requests=0, token_life=365 * DAY)
+            limits = Limits(requests=0, token_life=timedelta(days=365))
             reddit = SimReddit({name_of(number): posts}, clock, limits, Faults(), keeps_record=False)
             reddit.tokens["token"] = datetime.max.replace(tzinfo=UTC)
             self._reddits.append(reddit)

@@ -112,7 +112,9 @@ def test_a_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_aga
     gate = Gate()
     with SITES[name](gate) as site:
         add(parts, owner, site)
-        fire = Fire(parts, gate, {**environ, **site.environ, "HEADWATER_READER_PROCESSES": "1"})
+        # Without any gap a few pages would be asked for ahead, and all of those would be in flight.
+        alone = {"HEADWATER_READER_PROCESSES": "1", "HEADWATER_HOST_GAP_SECONDS": "0.001"}
+        fire = Fire(parts, gate, {**environ, **site.environ, **alone})
         fire.crawl(KILLS)
     assert stored_ids(parts) == site.post_ids  # nothing lost, nothing made up
     assert states(parts) == ({"done": site.items} if site.items else {})

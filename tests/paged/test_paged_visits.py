@@ -84,7 +84,9 @@ async def test_only_what_is_new_is_read_and_a_bumped_thread_from_where_reading_e
     board.world.asked.clear()
     report = await visit_board(parts, source_id)
     assert report["new"] == 2
-    assert pages(board) == ["/board", "/t/2", "/t/2?page=2", "/t/new", "/board?page=2"]
+    first, *threads, second = pages(board)
+    assert (first, second) == ("/board", "/board?page=2")
+    assert sorted(threads) == ["/t/2", "/t/2?page=2", "/t/new"]
     board.reply("2")
     board.world.asked.clear()
     await visit_board(parts, source_id)
@@ -160,6 +162,7 @@ async def test_a_thread_that_failed_far_down_the_list_is_not_forgotten(
 async def test_many_failures_in_a_row_are_the_sites_and_the_other_threads_wait(
     parts: Parts, board: Board, source_id: int
 ) -> None:
+    parts.settings = parts.settings.model_copy(update={"host_gap_seconds": 0.001})
     board.page_size = 20
     board.add(*(f"{number}" for number in range(12)))
     for thread in board.threads:

@@ -6,18 +6,20 @@
     4. store     after every page one transaction: posts, item, checkpoint, events (`record.record_page`)
     5. end       the list is at its end and nothing waits: completed; else the next visit goes on where this one ended
 
-A visit works until its time is nearly over. Being killed costs the page that was under way.
+A visit works until its time is nearly over. Being killed costs the page that was under way. Where requests need no gap,
+some items are asked for ahead; what they say is stored in order all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 import structlog
 
 from headwater.crawl import walk
+from headwater.crawl.ahead import begun_ahead
 from headwater.crawl.checkpoint import COMPLETED, Checkpoint
 from headwater.crawl.statuses import GONE
 from headwater.crawl.underway import Crawl, Later
@@ -134,24 +136,26 @@ async def _take_list(crawl: Crawl, asked: Request, response: Response, failed: S
 async def _read_waiting(crawl: Crawl) -> None:
     """Read what the list has named so far. Many failures in a row are the site's: then the others wait for it."""
     in_a_row = 0
-    for item in await crawl.db.read(items.waiting, crawl.due.source.id):
-        failure = await _read_item(crawl, item)
-        if failure is None:
-            in_a_row = 0
-        elif failure.facts.get("http_status") not in GONE:
-            in_a_row += 1
-            if in_a_row >= MOST_FAILURES_IN_A_ROW:
-                raise failure
+    waiting = await crawl.db.read(items.waiting, crawl.due.source.id)
+    async with begun_ahead(partial(_page_of, crawl), waiting, crawl.pages_at_once) as begun:
+        for item, first_page in begun:
+            failure = await _read_item(crawl, item, first_page)
+            if failure is None:
+                in_a_row = 0
+            elif failure.facts.get("http_status") not in GONE:
+                in_a_row += 1
+                if in_a_row >= MOST_FAILURES_IN_A_ROW:
+                    raise failure
 
 
-async def _read_item(crawl: Crawl, item: KnownItem) -> SourceFailure | None:
+async def _read_item(crawl: Crawl, item: KnownItem, first_page: Awaitable[Page]) -> SourceFailure | None:
     """Read an item to its end, page by page; what went wrong with it is noted on it and returned."""
     failure: SourceFailure | None = None
+    coming: Awaitable[Page] | None = first_page
     while item.state == "waiting":
         page: Page | None = None
         try:
-            response = await crawl.ask(Request(item.next_url, ACCEPT))
-            page = await crawl.tools.readers.read_item(crawl.due.source, item.as_listed(), response)
+            page = await (coming or _page_of(crawl, item))
         except SourceFailure as error:
             if crawl.is_about_all(error):
                 raise
@@ -160,5 +164,12 @@ async def _read_item(crawl: Crawl, item: KnownItem) -> SourceFailure | None:
         else:
             failure = None
             item = walk.after_page(item, page)
+        coming = None
         await crawl.save(crawl.checkpoint.read(item), page.posts if page else [], item=item)
     return failure
+
+
+async def _page_of(crawl: Crawl, item: KnownItem) -> Page:
+    """What the page says at which reading the item goes on."""
+    response = await crawl.ask(Request(item.next_url, ACCEPT))
+    return await crawl.tools.readers.read_item(crawl.due.source, item.as_listed(), response)

@@ -26,6 +26,7 @@ from headwater.store.db import Database
 from headwater.store.items import KnownItem
 
 SHORTEST_REST = 0.001
+PAGES_AT_ONCE = 4
 SHARE_OF_TIME = 0.6  # of a visit's time; the rest is for the page that is under way then
 log = structlog.get_logger()
 
@@ -62,6 +63,11 @@ class Crawl:
         self._named = 0  # by the list
         self._facts: Facts | None = None
         self._counted: Counter[str] = Counter()
+
+    @property
+    def pages_at_once(self) -> int:
+        """How many pages may be asked for before the first of them is stored: one, where requests have a gap."""
+        return 1 if self.tools.gap or self.due.source.settings.get("render") else PAGES_AT_ONCE
 
     @property
     def got_answers(self) -> bool:

@@ -109,7 +109,7 @@ def _post(id: str, data: dict[str, Any], received_at: datetime) -> Post:
         score=_count(data, "score"),
         num_comments=_count(data, "num_comments"),
         reference=Reference("crosspost", parent) if is_id(parent) else None,
-        enclosures=() if gone else tuple(_media(data))[:MAX_ENCLOSURES],
+        enclosures=() if gone else tuple(_media(data, link))[:MAX_ENCLOSURES],
         extra=_extra(data, link, gone),
     )
 
@@ -172,8 +172,7 @@ def _extra(data: dict[str, Any], link: str | None, gone: str | None) -> dict[str
     return {name: value for name, value in facts.items() if value} | marks
 
 
-def _media(data: dict[str, Any]) -> Iterator[Enclosure]:
-    link = safe_link(_text(data, "url"), None)
+def _media(data: dict[str, Any], link: str | None) -> Iterator[Enclosure]:
     if link and (image := _IMAGE.search(link)):
         yield Enclosure(link, "image/" + image[1].lower().replace("jpg", "jpeg"))
     media = data.get("media")

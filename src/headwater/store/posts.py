@@ -54,8 +54,12 @@ class KnownPost(NamedTuple):
     score: int | None
     num_comments: int | None
     title: str
-    created_at: datetime
+    created: Any  # as the driver gives it: of a hundred known posts few are asked
     dated: bool
+
+    @property
+    def created_at(self) -> datetime:
+        return moment(self.created)
 
 
 class Change(NamedTuple):
@@ -120,7 +124,7 @@ def known_posts(conn: Connection, source_id: int, posts: Sequence[Post]) -> list
     keys = [key for post in posts if post.source_post_id not in found and (key := url_key(post.url)) is not None]
     if keys:
         rows += _known_by_url.all(conn, source_id, listed(conn, keys))
-    return [KnownPost(*row)._replace(created_at=moment(row[8])) for row in rows]
+    return [KnownPost(*row) for row in rows]
 
 
 def save_page(conn: Connection, source_id: int, page: Sequence[Post], now: datetime) -> list[StoredPost]:
@@ -131,7 +135,7 @@ def save_page(conn: Connection, source_id: int, page: Sequence[Post], now: datet
     if not page:
         return []
     rows = _known_by_id.all(conn, source_id, listed(conn, [post.source_post_id for post in page]))
-    stored = [KnownPost(*row)._replace(created_at=moment(row[8]), url_key=None) for row in rows]
+    stored = [KnownPost(*row) for row in rows]
     return write_changes(conn, [(source_id, change) for change in changes(page, stored)], now)
 
 
