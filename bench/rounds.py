@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import cProfile
 import pstats
+import resource
 import tempfile
 import threading
 import time
@@ -79,14 +80,16 @@ async def rounds(parts: Parts, count: int) -> AsyncIterator[Visiting]:
 
 
 def spent() -> dict[str, float]:
-    """CPU seconds of this process by thread, and of its reading processes."""
+    """CPU seconds of this process by thread, and of its reading processes, also of those that were replaced."""
     names = {thread.native_id: thread.name for thread in threading.enumerate()}
     found = {"loop": 0.0, "store": 0.0}
     for task in Path("/proc/self/task").iterdir():
         fields = (task / "stat").read_text().rpartition(")")[2].split()
         is_store = names.get(int(task.name), "").startswith("headwater-")
         found["store" if is_store else "loop"] += sum(map(int, fields[11:13])) / TICKS
-    return {**found, "readers": sum(cpu_seconds(child) for child in reading_processes())}
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    living = sum(cpu_seconds(child) for child in reading_processes())
+    return {**found, "readers": living + ended.ru_utime + ended.ru_stime}
 
 
 def reading_processes() -> list[int]:
