@@ -85,7 +85,11 @@ HABITS = st.builds(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings().max_examples // 10,  # each takes a second; a search has as many more as elsewhere
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(seed=st.integers(0, 10**6), habits=HABITS, steps=STEPS, listing=st.sampled_from([150, 1000]))
 def test_a_post_newer_than_the_watermark_is_stored_once_and_the_watermark_passes_none_that_is_not(
     db: Database, owner: Reader, seed: int, habits: Habits, steps: list[Step], listing: int
