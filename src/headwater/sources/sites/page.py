@@ -17,11 +17,10 @@ from headwater.sources.feeds.walls import instead_of_a_feed
 MAX_ELEMENTS = 200_000
 _META_CHARSET = re.compile(rb"<meta[^<>]+?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{2,40})", re.IGNORECASE)
 # What XML has no place for, as itself or by its number: the extractor gives up on a page that has one of them.
-_CONTROLS = re.compile(
-    rb"[\x00-\x08\x0b\x0e-\x1f]|\xef\xbf[\xbe\xbf]"
-    rb"|&#(?:0{0,9}(?:[0-8]|1[124-9]|2\d|3[01]|6553[45])(?!\d)"
-    rb"|x0{0,9}(?:[0-8bcef]|1[0-9a-f]|fff[ef])(?![0-9a-f]));?",
-    re.IGNORECASE,
+_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\f\r")
+_NUMBERED_CONTROL = re.compile(
+    rb"&#(?:0{0,9}(?:[0-8]|1[124-9]|2\d|3[01]|6553[45])(?!\d)"
+    rb"|[xX]0{0,9}(?:[0-8bcefBCEF]|1[0-9a-fA-F]|[fF]{3}[efEF])(?![0-9a-fA-F]));?"
 )
 _count: Any = etree.XPath("count(//*)")
 _LOOKED_AT = 16_384
@@ -54,7 +53,14 @@ def characters(body: bytes, content_type: str | None) -> bytes:
     text = as_utf8(body, content_type)
     if not _is_utf8(text) and (declared := _META_CHARSET.search(body[:_LOOKED_AT])):
         text = as_utf8(body, f"charset={declared[1].decode('ascii')}")
-    return _CONTROLS.sub(b"", repaired_utf8(text).replace(b"\f", b" "))
+    return _without_controls(repaired_utf8(text))
+
+
+def _without_controls(text: bytes) -> bytes:
+    text = text.replace(b"\f", b" ").translate(None, _CONTROLS)
+    if b"\xef\xbf" in text:
+        text = text.replace(b"\xef\xbf\xbe", b"").replace(b"\xef\xbf\xbf", b"")
+    return _NUMBERED_CONTROL.sub(b"", text) if b"&#" in text else text
 
 
 def wall_in(page: WebPage, wanted: str) -> Blocked | None:
