@@ -15,7 +15,7 @@ from headwater.wire import Parts
 from support.processes import kill, start, wait_until
 from support.web import Answer, Web, rss
 
-FEEDS = 100
+FEEDS = 200
 KILLS = 20
 FEW_AT_ONCE = {"HEADWATER_MAX_CONCURRENCY": "8"}
 

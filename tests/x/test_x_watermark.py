@@ -89,7 +89,7 @@ HABITS = st.builds(
 
 
 @settings(
-    max_examples=settings().max_examples // 12,  # each takes a second; a search has as many more as elsewhere
+    max_examples=settings().max_examples // 6,  # each takes a second; a search has as many more as elsewhere
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
