@@ -36,8 +36,9 @@ format:  ## put the code into the common form
 
 bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages  ## run all benchmarks
 
-fuzz:  ## read a million damaged feeds and look at what comes out (a quarter of an hour)
+fuzz:  ## read a million damaged feeds and a million pieces of HTML and look at what comes out (a quarter of an hour)
 	@scripts/venv dev
+	@.venv/bin/python bench/fuzz_tidy.py --inputs 1000000
 	@exec .venv/bin/python bench/fuzz_feeds.py --inputs 1000000
 
 chaos:  ## 60,000 events on each log under kill -9 and worse (half an hour)

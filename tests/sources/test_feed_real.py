@@ -13,6 +13,8 @@ import pytest
 from headwater.errors import ReadFailed
 from headwater.model import Page
 from headwater.sources.rss import read_feed
+from headwater.text import cleaned_by_parser
+from headwater.text.tidy import tidied
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
@@ -40,6 +42,23 @@ def test_every_real_feed_is_read(pages: dict[str, Page | ReadFailed]) -> None:
 def test_nothing_unsafe_comes_out_of_real_feeds(pages: dict[str, Page | ReadFailed]) -> None:
     wrong = {name: wrong_with(page) for name, page in pages.items() if isinstance(page, Page)}
     assert {name: faults for name, faults in wrong.items() if faults} == {}
+
+
+def test_the_quick_cleaner_answers_for_most_real_contents_and_as_nh3_does(
+    real_feeds: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents: list[tuple[str, str | None]] = []
+
+    def noted(html: str, base: str | None) -> str:
+        contents.append((html, base))
+        return ""
+
+    monkeypatch.setattr("headwater.sources.feeds.posts.clean_html", noted)
+    for body in real_feeds.values():
+        read_feed(body, url="https://a.example/feed", content_type=None, received_at=RECEIVED)
+    answered = [(html, base, clean) for html, base in contents if (clean := tidied(html, base)) is not None]
+    assert len(answered) > len(contents) * 0.9
+    assert [html for html, base, clean in answered if clean != cleaned_by_parser(html, base)] == []
 
 
 def test_almost_every_post_of_real_feeds_has_a_date_an_address_and_words(pages: dict[str, Page | ReadFailed]) -> None:
