@@ -6,12 +6,15 @@ import os
 import random
 import subprocess
 import sys
+from html.entities import html5
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headwater.text import clean_html, cleaned_by_parser
-from headwater.text.tidy import tidied
+from headwater.text import clean_html, cleaned_by_parser, printable, uncompiled
+from headwater.text.tidy import tidied, untagged
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "bench"))
@@ -66,6 +69,8 @@ def test_what_programs_write_is_cleaned_as_nh3_does_it(html: str, clean: str) ->
         '<a href="/a" href="/b">x</a>',
         "<p>&copy 2026</p>",
         "<p>&#128;</p>",
+        "<p>&#8238;</p>",
+        "<p>\u202e\x07</p>",
         "a\rb<br>",
         "<p>\ud800</p>",
         "<p",
@@ -86,8 +91,8 @@ def test_random_fragments_are_answered_as_nh3_answers_or_not_at_all(seed: int) -
         clean = tidied(html, BASE)
         if clean is not None:
             answered += 1
-            assert clean == cleaned_by_parser(html, BASE), html
-            assert unsafe_in(clean.replace("\x0c", "")) == [], html
+            assert clean == printable(cleaned_by_parser(html, BASE)), html
+            assert unsafe_in(clean) == [], html
     assert answered > 500
 
 
@@ -99,6 +104,16 @@ def test_a_megabyte_of_anything_is_looked_at_once(piece: str) -> None:
     html = "<i>x</i>" + piece * (1_000_000 // len(piece))
     clean = tidied(html, BASE)
     assert clean is None or len(clean) >= len("<i>x</i>")
+
+
+@given(st.text(alphabet="<> /pé中\ud800\xa0", max_size=40), st.sampled_from(["", " "]))
+def test_tags_are_taken_out_as_without_a_compiler(html: str, gap: str) -> None:
+    assert untagged(html, gap) == uncompiled.untagged(html, gap).replace("\ud800", "")
+
+
+def test_every_reference_is_known_and_stands_for_something_that_can_be_printed() -> None:
+    html = "<p>" + " ".join(f"&{name}" for name in html5 if name.endswith(";")) + "</p>"
+    assert tidied(html, None) == printable(cleaned_by_parser(html, None))
 
 
 def test_without_a_compiler_everything_is_cleaned_all_the_same() -> None:

@@ -17,11 +17,11 @@ from sqlalchemy import Connection
 from headwater.errors import BadInput
 from headwater.model import Reader
 from headwater.store.driver import Prepared, listed, portable
+from headwater.text import without_tags
 
 MOST_CHARACTERS = 200_000  # of one post; PostgreSQL's tsvector ends at a megabyte
 MOST_WORDS = 20  # in one question
 
-_TAG = re.compile(r"<[^>]*>")
 _ENTITY = re.compile("&(?:nbsp|lt|gt|quot|amp);")
 _PAIRED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 # Most texts have nothing to pair; these few ranges are looked through many times faster than those above.
@@ -56,7 +56,7 @@ _LAST = 2**62
 
 def searchable(title: str, content: str) -> str:
     """The words of a post, as both indexes take them. Pure."""
-    text = f"{title} {_TAG.sub(' ', content[:MOST_CHARACTERS])}"
+    text = f"{title} {without_tags(content[:MOST_CHARACTERS], ' ')}"
     if "&" in text:
         text = _ENTITY.sub(" ", text)
     if text.isascii() or _UNPAIRED.fullmatch(text) or not _PAIRED.search(text):

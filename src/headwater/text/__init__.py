@@ -14,11 +14,9 @@ from headwater.text.allowed import DROPPED_WHOLE, KEPT, KEPT_ATTRIBUTES, LINK_RE
 from headwater.urls import safe_link
 
 try:
-    from headwater.text.tidy import tidied
-except ImportError:  # installed where there was no C compiler
-
-    def tidied(html: str, base: str | None) -> str | None:
-        return None
+    from headwater.text.tidy import tidied, untagged
+except ImportError:
+    from headwater.text.uncompiled import tidied, untagged
 
 
 # nh3 leaves these out as well; without them it is done in half the time on code.
@@ -39,8 +37,6 @@ _PRINTABLE = re.compile(
     "[ -~\n\t\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*+"
 )
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
-# In clean HTML a bracket is always a tag's.
-_CLEAN_TAG = re.compile(r"<[^>]*+>")
 # None of these looks twice at a character, however it is fed.
 _MARKUP = re.compile(r"<!--(?>.*?(?:-->|\Z))|<[a-zA-Z/!?][^<>]*+>", re.DOTALL)
 _BREAK = re.compile(r"</?(?:p|div|br|li|tr|td|th|h[1-6]|blockquote|pre|hr|dd|dt|figcaption)\b[^<>]*+>", re.IGNORECASE)
@@ -97,9 +93,13 @@ def clean_html(html: str, base: str | None) -> str:
         return printable(_escaped(unescape(html) if "&" in html else html))
     clean = tidied(html, base)
     if clean is None:
-        clean = cleaned_by_parser(html, base)
-    clean = printable(clean)
+        clean = printable(cleaned_by_parser(html, base))
     return _COUNTING_IMAGE.sub("", clean) if "<img" in clean else clean
+
+
+def without_tags(html: str, gap: str) -> str:
+    """Clean HTML with `gap` in place of each tag; references stay."""
+    return untagged(html, gap)
 
 
 def text_as_html(text: str) -> str:
@@ -112,7 +112,7 @@ def text_hash(title: str, content: str) -> bytes:
     digest = blake2b(_folded(title), digest_size=16)
     digest.update(b"\0")
     if "<" in content:
-        content = _CLEAN_TAG.sub("", content)
+        content = without_tags(content, "")
     if "&nbsp;" in content:
         content = content.replace("&nbsp;", " ")
     digest.update(_folded(content))

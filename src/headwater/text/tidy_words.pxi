@@ -153,7 +153,8 @@ cdef int _prepare() except -1:
     A, BR = found(element_names, b"a", 1), found(element_names, b"br", 2)
     TBODY, TR = found(element_names, b"tbody", 5), found(element_names, b"tr", 2)
     for byte in range(256):
-        is_plain_text[byte] = byte not in b"<>&\0\r" and byte != 0xC2
+        is_plain_text[byte] = (byte >= 0x20 or byte in b"\t\n") and byte not in b"<>&\x7f"
+        is_plain_text[byte] &= byte not in (0xC2, 0xE2, 0xEF)  # begin characters that cannot be printed, and others
         is_plain_value[byte] = is_plain_text[byte] and byte != 0x22
         is_space[byte] = byte in b" \t\n"
         is_unquoted[byte] = is_plain_value[byte] and not is_space[byte] and byte not in b"'=`\f"
