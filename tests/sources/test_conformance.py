@@ -72,11 +72,11 @@ def test_what_feedparser_expects_of_the_fields_of_our_model_holds_or_is_a_listed
     assert not surprising, "\n".join(f"{one.name} {one.path}: {one.wanted!r}, not {one.got!r}" for one in surprising)
 
 
-def test_at_least_ninety_seven_in_a_hundred_hold_even_if_the_listed_differences_count_against_us(
+def test_at_least_ninety_eight_in_a_hundred_hold_even_if_the_listed_differences_count_against_us(
     checked: list[Result],
 ) -> None:
     assert len(checked) > 500
-    assert sum(result.holds for result in checked) / len(checked) >= 0.97
+    assert sum(result.holds for result in checked) / len(checked) >= 0.98
 
 
 def test_every_listed_difference_is_one(checked: list[Result]) -> None:

@@ -297,6 +297,14 @@ def test_facts_about_an_entry_are_kept_as_plain_text_and_safe_links() -> None:
     }
 
 
+def test_a_place_in_another_system_says_which_and_keeps_its_numbers_as_they_are() -> None:
+    gml = 'xmlns:gml="http://www.opengis.net/gml" srsName="EPSG:32632"'
+    one = of_rss(f"<georss:where><gml:Point {gml}><gml:pos>464000 5247000</gml:pos></gml:Point></georss:where>")
+    assert one.extra["place"] == {"type": "Point", "coordinates": [464000.0, 5247000.0], "crs": "EPSG:32632"}
+    one = of_rss(f"<georss:where><gml:Point {gml}><gml:pos>nan inf</gml:pos></gml:Point></georss:where>")
+    assert "place" not in one.extra
+
+
 def test_a_place_that_is_nowhere_is_no_place() -> None:
     for place in ("<georss:point>north</georss:point>", "<georss:point>900 0</georss:point>", "<geo:lat>x</geo:lat>"):
         assert "place" not in of_rss(place + "<geo:long>1</geo:long>").extra

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from lxml import etree
 
 from headwater.sources.feeds.names import Names
+from headwater.text import plain
 
 MAX_POINTS = 200
+MAX_SYSTEM = 100  # characters
 
 _SHAPES = {
     "georss:point": "Point",
@@ -24,12 +27,16 @@ _FEWEST = {"Point": 1, "LineString": 2, "Polygon": 4, "Box": 2}
 
 
 def place_of(element: etree._Element, names: Names) -> dict[str, Any] | None:
-    """The geometry that an element describes, itself or inside; None if it is not one in longitude and latitude."""
+    """The geometry that an element describes, itself or inside. One that is not in longitude and latitude, as GeoJSON
+    wants it, says in `crs` which system it is in."""
     for each in element.iter():
         shape = _SHAPES.get(names[each.tag]) if isinstance(each.tag, str) else None
         if shape:
-            system = (each.get("srsName") or "4326").upper()
-            return _geometry(shape, _points(each)) if "4326" in system or "CRS84" in system else None
+            system = each.get("srsName") or "EPSG:4326"
+            if "4326" in system or "CRS84" in system.upper():
+                return _on_earth(shape, [[east, north] for north, east in _pairs(each)])
+            geometry = _geometry(shape, _pairs(each))
+            return geometry and {**geometry, "crs": plain(system)[:MAX_SYSTEM]}
     return None
 
 
@@ -38,21 +45,26 @@ def point_of(latitude: str, longitude: str) -> dict[str, Any] | None:
         point = [float(longitude), float(latitude)]
     except ValueError:
         return None
-    return _geometry("Point", [point])
+    return _on_earth("Point", [point])
 
 
-def _points(element: etree._Element) -> list[list[float]]:
-    """The pairs of numbers in an element, longitude first, as GeoJSON has them. GML and GeoRSS have latitude first."""
+def _pairs(element: etree._Element) -> list[list[float]]:
+    """The pairs of numbers in an element. GML and GeoRSS have latitude first, GeoJSON and most other systems last."""
     words = " ".join(str(text) for text in element.itertext()).replace(",", " ").split()
     try:
         numbers = [float(word) for word in words[: 2 * MAX_POINTS]]
     except ValueError:
         return []
-    return [[east, north] for north, east in zip(numbers[::2], numbers[1::2], strict=False)]
+    return [list(pair) for pair in zip(numbers[::2], numbers[1::2], strict=False)]
+
+
+def _on_earth(shape: str, points: list[list[float]]) -> dict[str, Any] | None:
+    is_on_earth = all(abs(east) <= 180 and abs(north) <= 90 for east, north in points)
+    return _geometry(shape, points) if is_on_earth else None
 
 
 def _geometry(shape: str, points: list[list[float]]) -> dict[str, Any] | None:
-    if len(points) < _FEWEST[shape] or not all(abs(east) <= 180 and abs(north) <= 90 for east, north in points):
+    if len(points) < _FEWEST[shape] or not all(isfinite(number) for point in points for number in point):
         return None
     if shape == "Point":
         return {"type": "Point", "coordinates": points[0]}
