@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from headwater import urls, wire
+from headwater.crawl.underway import PAGES_AT_ONCE
 from headwater.model import Reader
 from headwater.sim import forum_http, forum_world, news_http, news_world, x_accounts, x_http, x_world
 from headwater.store import sources
@@ -119,3 +120,17 @@ def test_a_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_aga
     assert stored_ids(parts) == site.post_ids  # nothing lost, nothing made up
     assert states(parts) == ({"done": site.items} if site.items else {})
     fire.assert_only_pages_in_flight_were_fetched_again()
+
+
+@pytest.mark.parametrize("name", ["forum of pages", "news of pages"])
+def test_where_no_gap_is_kept_it_fetches_at_most_those_again_that_were_asked_for_ahead(
+    environ: dict[str, str], parts: Parts, owner: Reader, name: str
+) -> None:  # B10
+    gate = Gate()
+    with SITES[name](gate) as site:
+        add(parts, owner, site)
+        fire = Fire(parts, gate, {**environ, **site.environ, "HEADWATER_HOST_GAP_SECONDS": "0"})
+        fire.crawl(KILLS)
+    assert stored_ids(parts) == site.post_ids
+    assert states(parts) == {"done": site.items}
+    fire.assert_only_pages_in_flight_were_fetched_again(PAGES_AT_ONCE)
