@@ -21,7 +21,20 @@ def test_polling_is_measured_for_new_and_for_unchanged_feeds(tmp_path: Path) -> 
         pytest.skip("no nginx (scripts/services install nginx)")
     nowhere = {"HEADWATER_TEST_DATA": str(tmp_path / "nothing"), "HEADWATER_BENCH_CACHE": str(tmp_path / "cache")}
     answer = subprocess.run(
-        [sys.executable, ROOT / "bench" / "poll.py", "--feeds", "5", "--peers", "", "--ways", "plain"],
+        [
+            sys.executable,
+            ROOT / "bench" / "poll.py",
+            "--feeds",
+            "5",
+            "--peers",
+            "",
+            "--ways",
+            "plain",
+            "--curve",
+            "",
+            "--stores",
+            "",
+        ],
         env={**os.environ, **nowhere},
         capture_output=True,
         text=True,

@@ -36,6 +36,7 @@ class Receiver:
     url: str
     answers: dict[str, int | Callable[[Got], int]] = field(default_factory=dict)
     delays: dict[str, float] = field(default_factory=dict)
+    retry_after: str = ""
     got: list[Got] = field(default_factory=list)
     overlaps: list[str] = field(default_factory=list)
     under_way: dict[str, int] = field(default_factory=dict)
@@ -76,6 +77,8 @@ def receiving() -> Iterator[Receiver]:
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("Location", f"{receiver.url}/elsewhere")
+                if receiver.retry_after and status >= 400:
+                    self.send_header("Retry-After", receiver.retry_after)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
             except ConnectionError:

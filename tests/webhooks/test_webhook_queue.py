@@ -167,6 +167,19 @@ def test_a_receiver_is_left_alone_for_longer_the_longer_it_fails(failures: int, 
     assert deliveries.retry_after(failures, 1.0) < LONGEST_WAIT
 
 
+@pytest.mark.parametrize(("asked_for", "minutes"), [(20, 20), (0.05, 0.1), (24 * 60, 60)])
+def test_a_receiver_can_ask_to_be_left_alone_for_up_to_an_hour(
+    db: Database, owner: Reader, asked_for: float, minutes: float
+) -> None:
+    queued(db, owner, 1)
+    [one] = claim(db, LATER)
+    pause = timedelta(minutes=asked_for)
+    record(db, one, outcome(one, error="busy", now=LATER, pause=pause), now=LATER)
+    again = LATER + timedelta(minutes=minutes)
+    assert claim(db, again - timedelta(seconds=2)) == []
+    assert len(claim(db, again)) == 1
+
+
 def test_a_test_or_a_replay_tries_a_failing_receiver_at_once(db: Database, owner: Reader) -> None:
     webhook = queued(db, owner, 1)
     [one] = claim(db, LATER)

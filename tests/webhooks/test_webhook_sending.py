@@ -115,6 +115,24 @@ async def test_a_receiver_that_comes_back_gets_everything_in_order(sending: Send
     assert len({one.id for one in receiver.got}) == 3  # repeats carry the id of the first attempt
 
 
+async def test_a_receiver_that_says_when_to_come_again_is_left_alone_until_then(
+    sending: Sending, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "RETRIES", (5,))
+    receiver.answers["/hook"], receiver.retry_after = 429, "1800"
+    made = sending.webhook(f"{receiver.url}/hook").webhook
+    async with sending.running():
+        sending.publish(1)
+        await sending.until(lambda: sending.look(made).failures == 1)
+        receiver.answers["/hook"] = 200
+        sending.turn_clock(timedelta(minutes=25))
+        await asyncio.sleep(2.5)  # it looks for what is due every second
+        assert len(receiver.at("/hook")) == 1
+        sending.turn_clock(timedelta(minutes=6))
+        await sending.until(lambda: sending.look(made).waiting == 0)
+    assert len(receiver.at("/hook")) == 2
+
+
 async def test_an_event_that_was_tried_for_a_day_is_given_up_and_can_be_replayed(
     sending: Sending, receiver: Receiver
 ) -> None:

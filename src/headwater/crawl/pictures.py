@@ -12,12 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from headwater.crawl.statuses import BUSY
+from headwater.crawl.statuses import BUSY, wanted_pause
 from headwater.errors import AddressRefused, AnswerTooLarge, BadInput, SourceFailure, StatusRefused
 from headwater.fetch.body import unpacked
 from headwater.fetch.failures import is_our_network
 from headwater.fetch.pictures import recognised
-from headwater.fetch.politeness import retry_after
 from headwater.model import Request, Response
 from headwater.store import image_files
 from headwater.store.image_queue import Outcome, SavedFile
@@ -52,8 +51,7 @@ def _judge(response: Response) -> None:
     if status == 200:
         return
     words = "There is no picture at this address." if status in NOT_THERE else "The server did not give the picture."
-    pause = retry_after(response.headers, response.received_at)
-    raise StatusRefused(f"{words} (HTTP {status})", http_status=status, retry_after=pause)
+    raise StatusRefused(f"{words} (HTTP {status})", http_status=status, retry_after=wanted_pause(response))
 
 
 def _kept(response: Response, tools: Tools) -> SavedFile:

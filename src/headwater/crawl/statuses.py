@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from headwater.errors import StatusRefused
 from headwater.fetch.politeness import retry_after
 from headwater.model import Response
@@ -15,7 +17,7 @@ def judge(response: Response) -> None:
     status = response.status
     if status == 200 or status == 304:
         return
-    wait = retry_after(response.headers, response.received_at)
+    wait = wanted_pause(response)
     advice = {
         401: "The server wants a name and password for this address.",
         403: "The server does not let us in.",
@@ -24,3 +26,8 @@ def judge(response: Response) -> None:
         429: "The server asks us to come less often.",
     }.get(status, "The server has a problem." if status >= 500 else "The server refused.")
     raise StatusRefused(f"{advice} (HTTP {status})", http_status=status, retry_after=wait)
+
+
+def wanted_pause(response: Response) -> timedelta | None:
+    """How long the server asks to be left alone, if it does."""
+    return retry_after(response.headers, response.received_at)

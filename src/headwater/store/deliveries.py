@@ -25,7 +25,9 @@ BATCH = 20
 RETRIES = (5, 30, 120, 600, 3600)  # seconds; the last one again and again
 JITTER = 0.2
 GIVE_UP_AFTER = timedelta(hours=24)
+LONGEST_PAUSE = timedelta(hours=1)  # that a receiver can ask for by Retry-After
 LONGEST_WAIT = timedelta(hours=2)  # further away is no retry, but a clock that went back
+NO_TIME = timedelta(0)
 SLOW_SECONDS = 2.0
 GONE = 410
 LONGEST_ERROR = 500
@@ -119,13 +121,14 @@ class Claim(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How one attempt went; `error` is None where the receiver took it."""
+    """How one attempt went; `error` is None where the receiver took it, `pause` how long it asks to be left alone."""
 
     waiting: Waiting
     tried_at: datetime
     seconds: float
     http_status: int | None
     error: str | None
+    pause: timedelta | None = None
 
 
 class Health(NamedTuple):
@@ -247,13 +250,22 @@ def _note_failure(
     _note_attempt(conn, outcome, "waiting", None)
     if first_tried_at is None and health.failing_since is not None and health.failing_since <= long_ago:
         _give_up.once(conn, now, "The receiver has not worked for a day.", webhook_id, long_ago)
-    return now + retry_after(health.failures, chance)
+    return now + max(retry_after(health.failures, chance), min(outcome.pause or NO_TIME, LONGEST_PAUSE))
 
 
 def _note_attempt(conn: Connection, outcome: Outcome, state: str, settled_at: datetime | None) -> None:
-    waiting, tried_at, seconds, http_status, error = outcome
-    error = error[:LONGEST_ERROR] if error else None
-    _note.once(conn, state, settled_at, tried_at, tried_at, seconds, http_status, error, waiting.delivery_id)
+    tried_at, error = outcome.tried_at, outcome.error[:LONGEST_ERROR] if outcome.error else None
+    _note.once(
+        conn,
+        state,
+        settled_at,
+        tried_at,
+        tried_at,
+        outcome.seconds,
+        outcome.http_status,
+        error,
+        outcome.waiting.delivery_id,
+    )
 
 
 def _first(conn: Connection, webhook_id: int) -> list[Waiting]:

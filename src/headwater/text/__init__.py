@@ -18,6 +18,8 @@ try:
 except ImportError:
     from headwater.text.uncompiled import tidied, untagged
 
+IS_COMPILED = tidied.__module__ == "headwater.text.tidy"
+
 
 # nh3 leaves these out as well; without them it is done in half the time on code.
 _STYLE_ONLY = re.compile(rf"</?(?:{'|'.join(STYLE_ONLY)})(?:\s[^<>\"]*+(?:\"[^<>\"]*+\"[^<>\"]*+)*+)?>")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from headwater.consumers import webhooks
+from headwater.crawl.statuses import wanted_pause
 from headwater.errors import BadInput, HeadwaterError, SourceFailure, TooManyRedirects
 from headwater.events.bell import Bell
 from headwater.model import Request, Response
@@ -126,11 +127,14 @@ class Sender:
     async def _attempt(self, claim: Claim, waiting: Waiting) -> Outcome:
         loop = asyncio.get_running_loop()
         tried_at, began = self._tools.now(), loop.time()
-        status, error = await self._send(claim, waiting.event, tried_at)
-        return Outcome(waiting, tried_at, loop.time() - began, status, error)
+        answer, error = await self._send(claim, waiting.event, tried_at)
+        seconds = loop.time() - began
+        if answer is None:
+            return Outcome(waiting, tried_at, seconds, None, error)
+        return Outcome(waiting, tried_at, seconds, answer.status, error, wanted_pause(answer))
 
-    async def _send(self, claim: Claim, event: LoggedEvent, now: datetime) -> tuple[int | None, str | None]:
-        """The status of the answer, if one came, and what went wrong, or None."""
+    async def _send(self, claim: Claim, event: LoggedEvent, now: datetime) -> tuple[Response | None, str | None]:
+        """The answer, if one came, and what went wrong, or None."""
         try:
             secret = self._tools.unseal(claim.secret)
         except SourceFailure:
@@ -141,4 +145,4 @@ class Sender:
             return None, "The receiver redirects, which webhooks do not follow. Give its new address."
         except (SourceFailure, BadInput) as error:
             return None, error.detail
-        return answer.status, webhooks.refusal(answer.status)
+        return answer, webhooks.refusal(answer.status)
