@@ -22,7 +22,7 @@ from headwater.store import deliveries
 from headwater.store.db import Database
 from headwater.store.deliveries import Claim, Outcome, Waiting
 from headwater.store.outbox import LoggedEvent, uuid7
-from headwater.work.resting import TROUBLE_SECONDS, rest
+from headwater.work.resting import TROUBLE_SECONDS, ended, rest
 
 PLACES = 100  # receivers that are sent to at once
 TROUBLED_PLACES = 50  # of these, for receivers that fail or are slow: the others never wait for them (H96)
@@ -91,12 +91,7 @@ class Sender:
 
     async def end_within(self, patience: timedelta) -> None:
         """What does not end in time is left to its lease."""
-        if not self._under_way:
-            return
-        _, unfinished = await asyncio.wait(self._under_way, timeout=patience.total_seconds())
-        for task in unfinished:
-            task.cancel()
-        await asyncio.gather(*unfinished, return_exceptions=True)
+        await ended(self._under_way, patience)
 
     def _end(self, task: asyncio.Task[None]) -> None:
         del self._under_way[task]

@@ -20,7 +20,7 @@ from headwater.store import image_queue, images
 from headwater.store.db import Database
 from headwater.store.image_queue import HINDERED, Claim, Outcome
 from headwater.store.outbox import uuid7
-from headwater.work.resting import TROUBLE_SECONDS, rest
+from headwater.work.resting import TROUBLE_SECONDS, ended, rest
 
 PLACES = 8  # downloads at once
 LEASE = timedelta(minutes=5)
@@ -89,12 +89,7 @@ class Saver:
 
     async def end_within(self, patience: timedelta) -> None:
         """What does not end in time is left to its lease."""
-        if not self._under_way:
-            return
-        _, unfinished = await asyncio.wait(self._under_way, timeout=patience.total_seconds())
-        for task in unfinished:
-            task.cancel()
-        await asyncio.gather(*unfinished, return_exceptions=True)
+        await ended(self._under_way, patience)
 
     async def _full(self, now: datetime) -> bool:
         if self._counted_at is None or not self._counted_at <= now < self._counted_at + COUNT_AGAIN:

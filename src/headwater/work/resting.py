@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
+from datetime import timedelta
 from typing import Any
 
 TROUBLE_SECONDS = 5.0
@@ -40,3 +41,13 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
             working.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await working
+
+
+async def ended(tasks: Collection[asyncio.Task[None]], patience: timedelta) -> None:
+    """Let these come to their end; those that have not by then are given up."""
+    if not tasks:
+        return
+    _, unfinished = await asyncio.wait(tasks, timeout=patience.total_seconds())
+    for task in unfinished:
+        task.cancel()
+    await asyncio.gather(*unfinished, return_exceptions=True)
