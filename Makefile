@@ -45,7 +45,7 @@ chaos:  ## 60,000 events on each log under kill -9 and worse (half an hour)
 	@scripts/venv dev
 	@exec .venv/bin/python bench/chaos.py $(ARGS)
 
-week:  ## twenty simulated weeks of 200 Reddit communities that have to come out exact (half an hour)
+week:  ## twenty simulated weeks of 200 Reddit communities that have to come out exact (three quarters of an hour)
 	@scripts/venv dev
 	@exec .venv/bin/python -m headwater.sim.week --seeds 20 $(ARGS)
 
