@@ -97,7 +97,7 @@ def _cleaning() -> Finding:
     if text.IS_COMPILED:
         return Finding("cleaning HTML", True, "compiled")
     return Finding(
-        "cleaning HTML", True, "not compiled: a quarter more CPU. Install a C compiler, then Headwater again"
+        "cleaning HTML", True, "not compiled, which takes longer. Install a C compiler, then Headwater again"
     )
 
 
