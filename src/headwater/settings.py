@@ -42,7 +42,9 @@ class Settings(BaseSettings):
         "Where the store is: sqlite:///path or postgresql://user@host/name. Default: a file in the data folder.",
     )
     secret_key: SecretStr | None = _setting(
-        None, "What encrypts passwords of sources at rest. Default: a key file in the data folder, made when needed."
+        None,
+        "What encrypts passwords of sources at rest, and makes the secrets of hubs. Processes that share a database "
+        "have to share it. Default: a key file in the data folder, made when needed.",
     )
     host: str = _setting("127.0.0.1", "Address the web server listens on.")
     port: int = _setting(8080, "Port the web server listens on.", ge=1, le=65535)

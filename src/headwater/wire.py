@@ -110,6 +110,10 @@ class Parts:
     def seal(self, secret: str) -> bytes:
         return self.vault.seal(secret)
 
+    def hub_secret(self, callback_id: str) -> str:
+        """What a hub signs its pushes to this callback with."""
+        return self.vault.derived(f"hub {callback_id}")
+
     def wake(self) -> None:
         """Tell the crawl loop of this process to look now instead of at its next round."""
         self.woken.set()
@@ -295,7 +299,7 @@ async def ask_hubs(parts: Parts) -> int:
     client = open_client(parts)
     try:
         ask = partial(client.fetch, timeout=HUB_SECONDS)
-        return await websub.ask_hubs(parts.db, ask, parts.settings.public_url, parts.now)
+        return await websub.ask_hubs(parts.db, ask, parts.settings.public_url, parts.hub_secret, parts.now)
     finally:
         await client.close()
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,21 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, event, inspect, text
+from sqlalchemy import Connection, column, event, insert, inspect, table, text
 
 from headwater.errors import BadInput, SchemaMismatch
-from headwater.store import migrate
+from headwater.store import hub_subscriptions, migrate
 from headwater.store.db import Database
 from headwater.store.outbox import uuid7
-from headwater.store.tables import metadata
-from headwater.store.types import json_text
+from headwater.store.tables import metadata, sources
+from headwater.store.types import Moment, json_text
 from support.log import Recorder
 from support.posts import NOON
 
 KILLED_AT_STATEMENT = """
 import os, signal, sys
 from sqlalchemy import event
-from headwater.store import migrate
+from headwater.store import hub_subscriptions, migrate
 from headwater.store.db import Database
 
 db, left = Database(sys.argv[1]), int(sys.argv[2])
@@ -128,6 +129,27 @@ def test_what_was_in_the_log_before_it_had_partitions_is_still_followed(empty: D
     migrate.downgrade(empty, "0003")
     keys = empty.read_now(lambda conn: conn.execute(text("SELECT key FROM event_outbox ORDER BY id")).scalars().all())
     assert keys == ["7", "7", "7"]
+
+
+def test_hubs_that_had_a_secret_of_the_database_are_told_another_at_once(empty: Database) -> None:
+    migrate.upgrade(empty, "0013")
+    now = datetime.now(UTC)
+    empty.write_now(_old_subscription, now + timedelta(days=8))
+    migrate.upgrade(empty)
+    [due] = empty.write_now(hub_subscriptions.take_due, now + timedelta(hours=1), 10)
+    assert due.callback_id == "c"
+    migrate.downgrade(empty, "0013")
+    assert empty.read_now(lambda conn: conn.execute(text("SELECT secret FROM hub_subscriptions")).scalar()) == ""
+
+
+def _old_subscription(conn: Connection, next_try_at: datetime) -> None:
+    address = "https://news.example/feed"
+    source = {"kind": "rss", "address": address, "host": "news.example", "created_at": NOON, "next_check_at": NOON}
+    (source_id,) = conn.execute(insert(sources).values(**source).returning(sources.c.id)).one()
+    names = ("source_id", "hub", "topic", "callback_id", "secret", "state")
+    columns = [*(column(name) for name in names), column("next_try_at", Moment())]
+    row = (source_id, "https://hub.example/", address, "c", "old", "active", next_try_at)
+    conn.execute(insert(table("hub_subscriptions", *columns)).values(row))
 
 
 def _old_log(conn: Connection) -> None:

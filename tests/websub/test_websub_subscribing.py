@@ -7,10 +7,12 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+from sqlalchemy import select
+
 from headwater import wire
 from headwater.accounts import tokens
 from headwater.crawl.follow import unfollow
-from headwater.store import hub_subscriptions
+from headwater.store import hub_subscriptions, tables
 from headwater.work import periodic
 from support.hub import CHALLENGE, Hub, call, hub_on_loopback, offering
 from support.web import Answer, Web, rss
@@ -27,6 +29,8 @@ async def test_where_a_feed_offers_a_hub_it_is_asked_to_push_and_its_question_is
     assert asked["hub.callback"].startswith(f"{headwater.url}/websub/")
     assert asked["hub.lease_seconds"] == str(10 * 86400)
     assert 32 <= len(asked["hub.secret"]) < 200
+    stored = await headwater.parts.db.read(lambda conn: conn.execute(select(tables.hub_subscriptions)).one())
+    assert asked["hub.secret"] not in map(str, stored)  # it is made from a key that is not in the database
     [(mode, answer)] = headwater.hub.verified
     assert (mode, answer.status, answer.body) == ("subscribe", 200, CHALLENGE.encode())
     one = await headwater.subscription()

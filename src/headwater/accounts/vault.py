@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import hmac
 import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -18,10 +19,15 @@ class Vault:
     """Seals and opens with one key. Whoever has the database alone has no secret."""
 
     def __init__(self, key: str) -> None:
-        self._fernet = Fernet(base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
+        self._key = hashlib.sha256(key.encode()).digest()
+        self._fernet = Fernet(base64.urlsafe_b64encode(self._key))
 
     def seal(self, secret: str) -> bytes:
         return self._fernet.encrypt(secret.encode())
+
+    def derived(self, name: str) -> str:
+        """A secret that nobody has to keep: whoever has the key can always make it again."""
+        return hmac.digest(self._key, f"derived: {name}".encode(), "sha256").hex()
 
     def open(self, sealed: bytes) -> str:
         try:

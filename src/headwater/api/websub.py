@@ -112,7 +112,7 @@ class HubDoor:
             limit = f"At most {parts.settings.fetch_max_bytes:,} bytes can be pushed."
             return _problem(Problem(413, "too_large", "The request is too large", limit))
         # Answered as if it were good, as the Recommendation has it: whoever guesses learns nothing.
-        if not await asyncio.to_thread(websub.is_signed, body, one.secret, request.headers):
+        if not await asyncio.to_thread(websub.is_signed, body, parts.hub_secret(one.callback_id), request.headers):
             log.warning("push.ignored", source=one.source.address, reason="its signature is missing or wrong")
             return Response(status_code=202)
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}

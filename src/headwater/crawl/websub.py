@@ -43,27 +43,32 @@ async def ask_hubs(
     db: Database,
     fetch: Callable[[Request], Awaitable[Response]],
     public_url: str,
+    secret_of: Callable[[str], str],
     now: Callable[[], datetime],
 ) -> int:
-    """Ask every hub whose time has come, within one batch; returns how many."""
+    """Ask every hub whose time has come, within one batch; returns how many.
+
+    `secret_of` a callback's id is what its pushes are to be signed with.
+    """
     due = await db.write(hub_subscriptions.take_due, now(), MOST_ASKED)
-    answers = await asyncio.gather(*(_ask(one, fetch, public_url) for one in due))
+    requests = [request_of(one, public_url, secret_of(one.callback_id)) for one in due]
+    answers = await asyncio.gather(*(_ask(fetch, request) for request in requests))
     failures = [(one.callback_id, error) for one, error in zip(due, answers, strict=True) if error]
     if failures:
         await db.write(hub_subscriptions.fail, failures)
     return len(due)
 
 
-async def _ask(one: HubSubscription, fetch: Callable[[Request], Awaitable[Response]], public_url: str) -> str | None:
+async def _ask(fetch: Callable[[Request], Awaitable[Response]], request: Request) -> str | None:
     """What went wrong, or None. That a hub accepts the request means nothing yet: it confirms at the callback."""
     try:
-        answer = await fetch(request_of(one, public_url))
+        answer = await fetch(request)
     except (SourceFailure, BadInput) as error:
         return error.detail
     return None if 200 <= answer.status < 300 else f"The hub refused. (HTTP {answer.status})"
 
 
-def request_of(one: HubSubscription, public_url: str) -> Request:
+def request_of(one: HubSubscription, public_url: str, secret: str) -> Request:
     """What is sent to the hub: to push this topic, or to push it no more. Pure."""
     form = {
         "hub.mode": one.mode,
@@ -71,7 +76,7 @@ def request_of(one: HubSubscription, public_url: str) -> Request:
         "hub.callback": public_url.rstrip("/") + PATH + one.callback_id,
     }
     if one.followed:
-        form |= {"hub.secret": one.secret, "hub.lease_seconds": str(int(LEASE.total_seconds()))}
+        form |= {"hub.secret": secret, "hub.lease_seconds": str(int(LEASE.total_seconds()))}
     return Request(one.hub, _FORM, "POST", urlencode(form).encode())
 
 

@@ -26,19 +26,18 @@ LONGEST_LEASE = timedelta(days=30)
 FIRST_RETRY = timedelta(minutes=5)
 LONGEST_RETRY = timedelta(days=1)
 CALLBACK_ID_BYTES = 24
-SECRET_BYTES = 48
 
-_COLUMNS = """h.source_id, s.kind, s.address, s.title, s.settings, s.active, h.hub, h.topic, h.callback_id, h.secret,
-    h.state, h.lease_until, h.trust, h.failures FROM hub_subscriptions h JOIN sources s ON s.id = h.source_id"""
+_COLUMNS = """h.source_id, s.kind, s.address, s.title, s.settings, s.active, h.hub, h.topic, h.callback_id, h.state,
+    h.lease_until, h.trust, h.failures FROM hub_subscriptions h JOIN sources s ON s.id = h.source_id"""
 _select_heard = portable(
     "SELECT source_id, hub, topic, state, trust FROM hub_subscriptions WHERE source_id IN ??",
     postgresql=" ORDER BY source_id FOR UPDATE",
 )
 _offer = portable(
-    """INSERT INTO hub_subscriptions (source_id, hub, topic, callback_id, secret, state, next_try_at)
-    SELECT id, ?, ?, ?, ?, 'requested', ? FROM sources WHERE id = ?
+    """INSERT INTO hub_subscriptions (source_id, hub, topic, callback_id, state, next_try_at)
+    SELECT id, ?, ?, ?, 'requested', ? FROM sources WHERE id = ?
     ON CONFLICT (source_id) DO UPDATE SET hub = excluded.hub, topic = excluded.topic,
-        callback_id = excluded.callback_id, secret = excluded.secret, state = 'requested', lease_until = NULL,
+        callback_id = excluded.callback_id, state = 'requested', lease_until = NULL,
         active_since = NULL, next_try_at = excluded.next_try_at, failures = 0, trust = 1, last_error = NULL"""
 )
 _trust = portable("UPDATE hub_subscriptions SET trust = ? WHERE source_id = ?")
@@ -86,7 +85,6 @@ class HubSubscription(NamedTuple):
     hub: str
     topic: str
     callback_id: str
-    secret: str
     state: str
     lease_until: datetime | None
     trust: int
@@ -134,8 +132,7 @@ def learn(conn: Connection, heard: Sequence[Heard], now: datetime) -> None:
     for source_id, hub, topic, missed in heard:
         before_hub, before_topic, state, trust = known.get(source_id, (None, "", "", 1))
         if hub is not None and (hub, topic) != (before_hub, before_topic):
-            fresh = secrets.token_urlsafe(CALLBACK_ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
-            offers.append((hub, topic, *fresh, now, source_id))
+            offers.append((hub, topic, secrets.token_urlsafe(CALLBACK_ID_BYTES), now, source_id))
         elif state == "active" and missed:
             trusts.append((trust_after(trust, missed=missed), source_id))
     _offer.many(conn, offers)
@@ -200,9 +197,8 @@ def _subscription(row: tuple[Any, ...]) -> HubSubscription:
         hub=row[6],
         topic=row[7],
         callback_id=row[8],
-        secret=row[9],
-        state=row[10],
-        lease_until=moment_or_none(row[11]),
-        trust=row[12],
-        failures=row[13],
+        state=row[9],
+        lease_until=moment_or_none(row[10]),
+        trust=row[11],
+        failures=row[12],
     )

@@ -99,7 +99,8 @@ hosts = Table(
     Column("gap_seconds", Float),  # how far apart its robots.txt wants requests (Crawl-delay)
 )
 
-# What pushes: one hub at most for each source. Only the hub knows `callback_id` and `secret` besides us.
+# What pushes: one hub at most for each source. Only the hub knows `callback_id` besides us; their
+# secret is derived from it.
 hub_subscriptions = Table(
     "hub_subscriptions",
     metadata,
@@ -107,7 +108,6 @@ hub_subscriptions = Table(
     Column("hub", Text, nullable=False),
     Column("topic", Text, nullable=False),
     Column("callback_id", Text, nullable=False, unique=True),
-    Column("secret", Text, nullable=False),
     Column("state", String(12), nullable=False),
     Column("active_since", Moment),
     Column("lease_until", Moment),

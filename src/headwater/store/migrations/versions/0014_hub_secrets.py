@@ -1,0 +1,25 @@
+"""Secrets of hubs are derived from a key that is not in the database. Hubs are told theirs at once."""
+
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from alembic import op
+
+from headwater.store.types import Moment
+
+revision = "0014"
+down_revision = "0013"
+branch_labels = None
+depends_on = None
+
+_subscriptions = sa.table("hub_subscriptions", sa.column("next_try_at", Moment()), sa.column("state", sa.Text()))
+
+
+def upgrade() -> None:
+    op.drop_column("hub_subscriptions", "secret")
+    due = sa.update(_subscriptions).where(_subscriptions.c.state.in_(["active", "requested"]))
+    op.execute(due.values(next_try_at=datetime.now(UTC)))
+
+
+def downgrade() -> None:
+    op.add_column("hub_subscriptions", sa.Column("secret", sa.Text(), server_default="", nullable=False))
