@@ -82,7 +82,8 @@ TEXTS = (
 ODDITIES = _parts(
     "<!-- note --> | <!----> | <!--> | <!---> | <!-- a -- b --> | <!-- a --!> | <!-- <b> --> | <!-- | <!-- x --"
     " | <![CDATA[x]]> | <!doctype html> | <?php x ?> | </> | </ p> | <script>x</script> | <script>a < b</script>"
-    " | <script><!-- x</script> | <script></scriptx></script> | <style>p{}</style> | <style></p></style>"
+    " | <script>x</SCRIPT>y<script>z</script> | <style>x</sTyle>y</style> | <script><!-- x</script>"
+    " | <script></scriptx></script> | <style>p{}</style> | <style></p></style>"
     " | <style></style >"
     " | <iframe></iframe> | <iframe><p></iframe> | <svg><p>x</svg> | <math><mi>x</math> | <title>x</title>"
     " | <textarea>\nx"

@@ -39,6 +39,7 @@ BASE = "https://a.example/posts/1"
         ('<span class="k">if</span> <font>x</font>', "if x"),
         ("<video><p>No video</p></video><!-- note -->", "<p>No video</p>"),
         ("<script>if (a < b) run()</script>x<style>p { color: red }</style>", "x"),
+        ("<script>x</SCRIPT>y<script>z</script>", "y"),
         ("<pre>\n\nx</pre>", "<pre>\nx</pre>"),
         ("<table><tr><td>1<td>2</table>", "<table><tbody><tr><td>1</td><td>2</td></tr></tbody></table>"),
         ("<p>text</p></div></img></em>", "<p>text</p>"),

@@ -18,7 +18,7 @@ cdef enum Role:
     HEADING
     PRE
     ITEM  # <li>, ends the one before
-    TERM  # <dt> and <dd>, likewise
+    TERM  # <dt> and <dd>, likewise. An end tag of all down to here is nothing where none is open
     TABLE
     CAPTION
     ROWS  # <tbody> and its like
