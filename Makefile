@@ -41,7 +41,7 @@ fuzz:  ## read a million damaged feeds and a million pieces of HTML and look at 
 	@.venv/bin/python bench/fuzz_tidy.py --inputs 1000000
 	@exec .venv/bin/python bench/fuzz_feeds.py --inputs 1000000
 
-chaos:  ## 60,000 events on each log under kill -9 and worse (half an hour)
+chaos:  ## 60,000 events on each log under kill -9 and worse (a few minutes on a quiet machine)
 	@scripts/venv dev
 	@exec .venv/bin/python bench/chaos.py $(ARGS)
 
