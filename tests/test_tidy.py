@@ -1,4 +1,4 @@
-"""The quick cleaner: what nh3 makes of well-formed HTML, or no answer. HOSTILE 48-51 hold for it as for nh3."""
+"""The quick cleaner: what nh3 makes of well-formed HTML, or no answer. HOSTILE 47, 48, 55-58 hold for it too."""
 
 from __future__ import annotations
 
