@@ -34,11 +34,12 @@ from headwater.events.bell import Bell
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer
 from headwater.model import Event
-from headwater.store import migrate, outbox, wakeups
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.driver import Prepared, portable
-from headwater.store.outbox import LoggedEvent
-from headwater.work.consuming import catch_up, consume
+from headwater.store.log import outbox, wakeups
+from headwater.store.log.outbox import LoggedEvent
+from headwater.store.sql import Prepared, portable
+from headwater.work.consumers import catch_up, consume
 from measure import cpu_seconds
 from peers.postgres import fresh_database
 

@@ -29,9 +29,10 @@ from sqlalchemy import Connection, update
 import paged_sites
 from headwater import wire
 from headwater.crawl.checkpoint import Checkpoint
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.model import Item, Reader, Source
-from headwater.store import items, tables
+from headwater.store import tables
+from headwater.store.visits import items
 from headwater.wire import Parts
 from loopback import serving
 from measure import own_memory_mb

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-from headwater.store import leases, migrate
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.driver import portable
+from headwater.store.sources import leases
+from headwater.store.sql import portable
 from peers import CannotBeHad, say
 from peers.postgres import fresh_database
 

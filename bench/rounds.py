@@ -21,7 +21,7 @@ from headwater.model import SavedVisit
 from headwater.settings import load
 from headwater.store.tables import sources
 from headwater.wire import Parts
-from headwater.work import embedded
+from headwater.work import crawl_loop
 from measure import TICKS, cpu_seconds
 
 
@@ -71,7 +71,7 @@ async def rounds(parts: Parts, count: int) -> AsyncIterator[Visiting]:
             complete.clear()
             await parts.db.write(lambda conn: conn.execute(update(sources).values(next_check_at=parts.now())))
             before, began = spent(), time.monotonic()
-            await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, complete)
+            await crawl_loop.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, complete)
             seconds = time.monotonic() - began
             cpu = {part: value - before[part] for part, value in spent().items()}
             return Round(len(saved), seconds, cpu, sum(one.count("new") for one in saved + unfinished))
@@ -94,7 +94,7 @@ def spent() -> dict[str, float]:
 
 def reading_processes() -> list[int]:
     text = "".join((task / "children").read_text() for task in Path("/proc/self/task").iterdir())
-    return [int(child) for child in text.split() if b"headwater.crawl.reader" in _command_of(child)]
+    return [int(child) for child in text.split() if b"headwater.parse.process" in _command_of(child)]
 
 
 def _command_of(process: str) -> bytes:

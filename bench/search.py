@@ -21,10 +21,12 @@ from itertools import islice
 from pathlib import Path
 
 from headwater.model import Reader
-from headwater.store import accounts, migrate, search
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.driver import Prepared
+from headwater.store.people import accounts
+from headwater.store.posts import search
 from headwater.store.sources import add
+from headwater.store.sql import Prepared
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 SIGNS = [chr(0x4E00 + number) for number in range(3000)]

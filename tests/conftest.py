@@ -15,8 +15,9 @@ import structlog
 
 from api.running import Running, running
 from headwater.model import Reader
-from headwater.store import accounts, migrate
+from headwater.store import migrate
 from headwater.store.db import Database
+from headwater.store.people import accounts
 from support.posts import NOON
 from support.services import empty_redis_database, fresh_postgres_database, service_url, worker
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "headwater"
 WORDS = {"model", "errors", "urls", "text", "trace"}
-ENTRY_POINTS = {"api", "web", "cli", "work", "wire", "settings", "__main__"}
+PATH = WORDS | {"sources", "fetch", "parse", "store", "events"}
+CORE = PATH | {"access", "follow", "crawl", "dedup", "consumers", "accounts", "coordination"}
 MAY_IMPORT = {
     "errors": set(),
     "model": set(),
@@ -20,34 +21,23 @@ MAY_IMPORT = {
     "store": WORDS,
     "dedup": WORDS,
     "fleet": WORDS,
+    "coordination": WORDS,
+    "parse": WORDS | {"sources", "fetch"},
     "events": WORDS | {"store"},
     "consumers": WORDS | {"store", "events", "dedup"},
     "accounts": WORDS | {"store"},
-    "coordination": WORDS,
-    "crawl": WORDS | {"sources", "fetch", "store", "events"},
-    "work": WORDS | {"store", "crawl", "events", "consumers"},
+    "access": PATH,
+    "follow": PATH | {"access"},
+    "crawl": PATH | {"access", "follow"},
+    "app": CORE,
+    "work": CORE | {"app"},
     "settings": {"errors"},
     "sim": set(),
-    "sim.week": WORDS | {"sim", "wire", "settings", "store", "crawl", "work"},
-    "wire": WORDS
-    | {"settings", "sources", "fetch", "store", "dedup", "events", "consumers", "accounts", "crawl", "work"},
-    "api": WORDS | {"wire", "settings", "store", "events", "consumers", "accounts", "crawl", "web"},
-    "web": WORDS | {"wire", "settings", "store", "events", "accounts", "crawl", "api"},
-    "cli": WORDS
-    | {
-        "wire",
-        "settings",
-        "sources",
-        "store",
-        "dedup",
-        "events",
-        "consumers",
-        "accounts",
-        "crawl",
-        "api",
-        "work",
-        "sim",
-    },
+    "sim.week": WORDS | {"sim", "wire", "settings", "store", "crawl", "access", "follow", "parse", "work"},
+    "wire": CORE | {"settings", "app", "work"},
+    "api": CORE | {"wire", "settings", "app", "web"},
+    "web": CORE | {"wire", "settings", "app", "api"},
+    "cli": CORE | {"wire", "settings", "app", "api", "work", "sim"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.watched import SOURCE
-from headwater.crawl import opml
-from headwater.crawl.opml import Outline
 from headwater.errors import BadDocument
+from headwater.follow import opml
+from headwater.follow.opml import Outline
 
 
 def test_sources_come_with_title_and_folder_each_address_once() -> None:

@@ -13,21 +13,20 @@ from pathlib import Path
 
 import structlog
 
+from headwater.access.reddit import RateLimiter, RedditApi, RedditApp, RedditFeeds
+from headwater.access.robots import Robots
+from headwater.access.x import METER, NO_TOKEN, SECRET, MonthlyMeter, XApi
+from headwater.access.x import XState as XState
 from headwater.accounts import tokens
 from headwater.accounts.vault import Vault, key_in
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folder
-from headwater.crawl import pictures, websub
+from headwater.crawl import images as pictures
 from headwater.crawl import warm_up as warming
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.credentials import App, RedditApi, RedditFeeds, Turns
-from headwater.crawl.monitors import Limits
-from headwater.crawl.readers import Readers
-from headwater.crawl.robots import Robots
-from headwater.crawl.visiting import Tools, Way
+from headwater.crawl.monitors import AlertLimits
+from headwater.crawl.visit.shared import Access, VisitTools
 from headwater.crawl.warm_up import Warmed
-from headwater.crawl.x_api import METER, NO_TOKEN, SECRET, Meter, XApi
-from headwater.crawl.x_api import State as XState
 from headwater.dedup import warm
 from headwater.errors import BadSetting, KeyMissing, SourceFailure, StoreUnavailable
 from headwater.events.bell import Bell
@@ -35,28 +34,24 @@ from headwater.events.delivery import Consumer
 from headwater.fetch.browser import Browser
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
+from headwater.follow import push
 from headwater.model import Reader, SavedVisit, Source
+from headwater.parse.pool import Parsers
 from headwater.settings import Loaded, Settings
-from headwater.store import (
-    accounts,
-    deliveries,
-    hot,
-    inbox,
-    letters,
-    meters,
-    migrate,
-    outbox,
-    secrets,
-    sources,
-    wakeups,
-)
-from headwater.store.budgets import Budget
+from headwater.store import migrate, sources
 from headwater.store.db import Database
-from headwater.store.meters import Allowance
-from headwater.work import consuming, delivering, healing, imaging
-from headwater.work.embedded import Pace
-from headwater.work.periodic import House
-from headwater.work.resting import unless
+from headwater.store.log import dead_letters, inbox, outbox, wakeups
+from headwater.store.people import accounts, deliveries, secrets
+from headwater.store.posts import hot
+from headwater.store.sources import limits
+from headwater.store.sources.limits import Allowance, Budget
+from headwater.work import consumers
+from headwater.work import images as healing
+from headwater.work import images as imaging
+from headwater.work import webhooks as delivering
+from headwater.work.crawl_loop import CrawlPace
+from headwater.work.periodic import PeriodicTools
+from headwater.work.waiting import run_until
 
 log = structlog.get_logger()
 CLAIM_AHEAD = 3  # visits in hand for each one that may be on the wire, so that no connection waits for the database
@@ -79,7 +74,7 @@ class Parts:
     now: Callable[[], datetime] = utc_now
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     bell: Bell = field(default_factory=Bell)
-    readers: Readers | None = None
+    readers: Parsers | None = None
     is_demo: bool = False
 
     @cached_property
@@ -198,14 +193,14 @@ def reddit_budget(settings: Settings) -> Budget:
     return Budget("reddit feeds", 1 if gap else 0, gap)
 
 
-def way_to_reddit(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Way:
+def way_to_reddit(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
     settings = parts.settings
-    turns = Turns(parts.db, reddit_budget(settings), parts.now, rest)
+    turns = RateLimiter(parts.db, reddit_budget(settings), parts.now, rest)
     site = settings.reddit_url.rstrip("/")
     if not settings.reddit_client_id or not settings.reddit_client_secret:
         return RedditFeeds(client.fetch, turns, site, settings.reddit_max_concurrency)
     secret = settings.reddit_client_secret.get_secret_value()
-    app = App(settings.reddit_client_id, secret, site, settings.reddit_api_url.rstrip("/"))
+    app = RedditApp(settings.reddit_client_id, secret, site, settings.reddit_api_url.rstrip("/"))
     return RedditApi(app, client.fetch, turns, parts.now, settings.reddit_max_concurrency)
 
 
@@ -236,22 +231,22 @@ async def x_state(parts: Parts) -> XState:
         await x_token(parts)
     except KeyMissing as error:
         problem = error.detail
-    used = await parts.db.read(meters.used, METER, now)
+    used = await parts.db.read(limits.used_this_month, METER, now)
     followed = len(await parts.db.read(sources.visited_of_kind, "x"))
-    return XState(problem, used, x_allowance(parts.settings), meters.month_ends(now), followed)
+    return XState(problem, used, x_allowance(parts.settings), limits.month_ends(now), followed)
 
 
-def way_to_x(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Way:
+def way_to_x(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
     settings = parts.settings
     window = timedelta(seconds=settings.x_rate_limit_window_seconds)
-    turns = Turns(parts.db, Budget("x api", settings.x_rate_limit, window), parts.now, rest)
-    meter = Meter(parts.db, x_allowance(settings), parts.now)
+    turns = RateLimiter(parts.db, Budget("x api", settings.x_rate_limit, window), parts.now, rest)
+    meter = MonthlyMeter(parts.db, x_allowance(settings), parts.now)
     return XApi(settings.x_api_url.rstrip("/"), partial(x_token, parts), client.fetch, turns, meter, parts.now)
 
 
-def open_readers(parts: Parts) -> Readers:
+def open_readers(parts: Parts) -> Parsers:
     settings = parts.settings
-    return Readers(
+    return Parsers(
         settings.reader_processes,
         cpu_seconds=settings.reader_seconds,
         memory_mb=settings.reader_memory_mb,
@@ -265,7 +260,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     settings = parts.settings
     client, reddit, readers = open_client(parts), open_reddit_client(parts), open_readers(parts)
     browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
-    tools = Tools(
+    tools = VisitTools(
         fetch=client.fetch,
         readers=readers,
         now=parts.now,
@@ -299,7 +294,7 @@ async def ask_hubs(parts: Parts) -> int:
     client = open_client(parts)
     try:
         ask = partial(client.fetch, timeout=HUB_SECONDS)
-        return await websub.ask_hubs(parts.db, ask, parts.settings.public_url, parts.hub_secret, parts.now)
+        return await push.ask_hubs(parts.db, ask, parts.settings.public_url, parts.hub_secret, parts.now)
     finally:
         await client.close()
 
@@ -313,10 +308,10 @@ async def follow_log(parts: Parts, stop: asyncio.Event) -> None:
 
 async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None:
     if consumer.name == "fold":
-        await unless(stop, prepare_folding(parts))
+        await run_until(stop, prepare_folding(parts))
     brokers = parts.settings.kafka_bootstrap_servers
     if brokers is None:
-        await consuming.consume(parts.db, [consumer], parts.bell, parts.now, stop)
+        await consumers.consume(parts.db, [consumer], parts.bell, parts.now, stop)
     else:
         from headwater.events import kafka  # an extra
 
@@ -360,7 +355,7 @@ async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
         proxy=settings.proxy_url.get_secret_value() if settings.proxy_url else None,
         clock=parts.now,
     )
-    tools = delivering.Tools(
+    tools = delivering.DeliveryTools(
         client.fetch, lambda sealed: parts.vault.open(sealed), instance_name(settings), parts.now, random.random
     )
     try:
@@ -381,11 +376,11 @@ async def save_pictures(parts: Parts, stop: asyncio.Event) -> None:
         await stop.wait()
         return
     client = open_client(parts)
-    tools = pictures.Tools(
+    tools = pictures.ImageTools(
         partial(client.fetch, max_bytes=settings.image_max_bytes), image_folder(settings), settings.image_max_bytes
     )
-    pace = imaging.Pace(timedelta(seconds=settings.host_gap_seconds), settings.images_total_mb * 1024 * 1024)
-    clock = imaging.Clock(parts.now, random.random)
+    pace = imaging.ImagePace(timedelta(seconds=settings.host_gap_seconds), settings.images_total_mb * 1024 * 1024)
+    clock = imaging.ImageClock(parts.now, random.random)
     try:
         patience = timedelta(seconds=settings.shutdown_seconds)
         await imaging.save_pictures(parts.db, tools, pace, clock, patience, stop)
@@ -411,13 +406,13 @@ async def forget_events(parts: Parts) -> int:
     while batch := await parts.db.write(outbox.forget_before, before, followed=parts.follows_table):
         forgotten += batch
     await parts.db.write(inbox.forget_before, before - timedelta(days=1))
-    await parts.db.write(letters.forget_before, before)
+    await parts.db.write(dead_letters.forget_before, before)
     await parts.db.write(deliveries.forget_before, before, parts.now())
     return forgotten
 
 
-def pace(settings: Settings) -> Pace:
-    return Pace(
+def pace(settings: Settings) -> CrawlPace:
+    return CrawlPace(
         most_in_hand=settings.max_concurrency * CLAIM_AHEAD,
         lease_for=timedelta(seconds=settings.lease_seconds),
         gap=timedelta(seconds=settings.host_gap_seconds),
@@ -442,7 +437,7 @@ async def warm_up(
     )
     client, readers = open_reddit_client(parts), parts.readers or open_readers(parts)
     try:
-        tools = warming.Tools(parts.db, way_to_reddit(parts, client), readers, parts.now)
+        tools = warming.WarmUpTools(parts.db, way_to_reddit(parts, client), readers, parts.now)
         return await warming.warm_up(tools, plan, communities, patient=patient, on_warmed=on_warmed)
     finally:
         await client.close()
@@ -454,16 +449,16 @@ async def _wake_loop(parts: Parts) -> None:
     parts.wake()
 
 
-def house(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_loop) -> House:
+def house(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_loop) -> PeriodicTools:
     """What periodic work is done with. Where a crawl loop runs, that visits what is due; others say who does."""
     settings = parts.settings
-    return House(
+    return PeriodicTools(
         db=parts.db,
         now=parts.now,
         lease_for=timedelta(seconds=settings.lease_seconds),
         hot_for=timedelta(hours=settings.hot_cache_ttl_hours),
         visits_kept=timedelta(days=settings.visit_history_days),
-        limits=Limits(
+        limits=AlertLimits(
             settings.monitor_api_threshold,
             settings.monitor_cache_hit_threshold,
             timedelta(minutes=settings.monitor_crawl_stale_minutes),

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event
 
 from api.running import Running
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from support.posts import a_post
 
 PATHS = [

@@ -12,9 +12,9 @@ import pytest
 from api.running import Client, Running
 from headwater.api.shapes import story_json
 from headwater.consumers.search import CONSUMER
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.model import Enclosure, Reader
-from headwater.store import stream
+from headwater.store.posts import stream
 from support.log import consume_all
 from support.posts import NOON, a_post
 

@@ -15,7 +15,8 @@ from api.running import Answer, Client, Running, running
 from headwater.api import problems
 from headwater.errors import all_errors
 from headwater.store import db as store_db
-from headwater.store import migrate, stream
+from headwater.store import migrate
+from headwater.store.posts import stream
 
 MEMBERS = {"type", "title", "status", "detail", "code"}
 

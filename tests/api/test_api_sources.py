@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from api.running import Client, Running, running
-from headwater.crawl import opml
+from headwater.follow import opml
 from headwater.store import sources
 from headwater.wire import utc_now
 from support.posts import a_claim, a_post

@@ -12,7 +12,7 @@ from pathlib import Path
 from headwater.coordination.locks import Locks, held
 from headwater.coordination.redis_locks import RedisLocks
 from headwater.store.db import Database
-from headwater.store.locks import StoreLocks
+from headwater.store.log.locks import StoreLocks
 
 NAME = "lock:recalc:7"
 PATIENCE = timedelta(seconds=60)

@@ -18,9 +18,9 @@ from coordination.kept import LONG, NAME, PATIENCE, SHORT, kept_at
 from headwater.coordination.locks import Locks, held, recalculation
 from headwater.coordination.redis_locks import RedisLocks
 from headwater.errors import StoreUnavailable
-from headwater.store import locks as store_locks
 from headwater.store import migrate
 from headwater.store.db import Database
+from headwater.store.log import locks as store_locks
 from support.posts import NOON
 from support.processes import kill
 

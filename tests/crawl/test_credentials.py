@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from headwater.accounts.vault import Vault
 from headwater.cli.crawling import crawl
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.store import sources
 from headwater.store.tables import event_outbox

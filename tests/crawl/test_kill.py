@@ -8,7 +8,7 @@ import re
 from sqlalchemy import Connection, func, select, update
 
 from headwater import wire
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.settings import load
 from headwater.store.tables import event_outbox, posts, posts_hot, sources
 from headwater.wire import Parts

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from headwater import wire
-from headwater.crawl.follow import follow
 from headwater.crawl.schedule import next_check, remaining
+from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.settings import load
-from headwater.store import leases
+from headwater.store.sources import leases
 from headwater.store.tables import crawls, sources
 from headwater.wire import Parts
 from support.posts import NOON

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from headwater import wire
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.settings import load
 from headwater.store import db as db_module
-from headwater.store import leases, sources
+from headwater.store import sources
+from headwater.store.sources import leases
 from support.web import ALLOW_LOOPBACK, Answer, Web, rss
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from sqlalchemy import func, select, update
 
 from headwater import wire
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.settings import load
 from headwater.store.tables import crawls, posts, sources
 from headwater.wire import Parts

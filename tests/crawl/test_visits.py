@@ -7,10 +7,11 @@ from typing import Any
 
 from headwater import wire
 from headwater.cli.crawling import crawl
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.settings import load
-from headwater.store import sources, stream
+from headwater.store import sources
+from headwater.store.posts import stream
 from headwater.wire import Parts
 from support.web import Answer, Asked, Web, rss
 

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, text
 from headwater.errors import StoreUnavailable
 from headwater.events import log
 from headwater.events.catalogue import SOURCE_RETIRED
-from headwater.events.caution import MOST_TRIES, FirstBatches
 from headwater.events.delivery import Consumer
-from headwater.store import letters, outbox
+from headwater.events.poison import MOST_TRIES, FirstBatches
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log import dead_letters, outbox
+from headwater.store.log.outbox import LoggedEvent
 from support.log import Recorder, append, consume_all, number_of
 from support.posts import NOON
 
@@ -32,7 +32,7 @@ from sqlalchemy import text
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
 from headwater.store.db import Database
-from headwater.work import consuming
+from headwater.work import consumers
 from support.log import number_of
 from support.posts import NOON
 
@@ -43,7 +43,7 @@ def handle(conn, events):
         conn.execute(text("INSERT INTO effects (number) VALUES (:number)"), {{"number": number_of(event)}})
 
 consumer = Consumer("deadly", frozenset({{SOURCE_RETIRED.name}}), handle, batch=5)
-asyncio.run(consuming.catch_up(Database(sys.argv[1]), [consumer], lambda: NOON))
+asyncio.run(consumers.catch_up(Database(sys.argv[1]), [consumer], lambda: NOON))
 """
 
 
@@ -77,7 +77,7 @@ def test_an_event_that_kills_its_process_is_a_dead_letter_after_a_few_deaths_and
     consume_all(db, Consumer("deadly", frozenset({SOURCE_RETIRED.name}), lambda conn, events: None))
     assert deaths >= 2 * MOST_TRIES
     assert db.read_now(effects) == [number for number in range(12) if number != DEADLY]
-    (letter,) = db.read_now(letters.page)
+    (letter,) = db.read_now(dead_letters.page)
     assert number_of(letter.event) == DEADLY
     assert letter.error == f"The process ended {MOST_TRIES} times while it handled this event."
     assert db.read_now(lambda conn: conn.execute(text("SELECT count(*) FROM consumer_trials")).scalar_one()) == 0
@@ -106,7 +106,7 @@ def test_a_letter_whose_retry_kills_the_process_is_dead_too(on_sqlite: Database)
     later = NOON + timedelta(minutes=1)
     first = FirstBatches(on_sqlite, recorder.consumer, log.take, lambda: later)
     asyncio.run(first.handle(0, []))
-    (letter,) = on_sqlite.read_now(letters.page)
+    (letter,) = on_sqlite.read_now(dead_letters.page)
     assert letter.event.event_id == event_id
     assert letter.error is not None
     assert "The process ended" in letter.error

@@ -21,10 +21,11 @@ from headwater.events import delivery, kafka
 from headwater.events.catalogue import SOURCE_ADDED, SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer
 from headwater.events.kafka_setup import Cluster
-from headwater.store import letters, migrate, outbox
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.letters import Letter
-from headwater.store.outbox import LoggedEvent, Position
+from headwater.store.log import dead_letters, outbox
+from headwater.store.log.dead_letters import DeadLetter
+from headwater.store.log.outbox import LoggedEvent, LogPosition
 from support.kafka import kafka_address, own_cluster, publish, topics_made
 from support.log import Recorder, an_event, append, consume_all, number_of
 from support.posts import NOON
@@ -61,7 +62,7 @@ class KafkaLog(OutboxLog):
     def __init__(self, db: Database, cluster: Cluster) -> None:
         super().__init__(db)
         self.cluster = cluster
-        self.places = dict.fromkeys(range(outbox.PARTITIONS), Position(0, 0))
+        self.places = dict.fromkeys(range(outbox.PARTITIONS), LogPosition(0, 0))
         self.records: list[Message] = []
         self.passed: dict[str, int] = {}
         self.member = Member({"bootstrap.servers": cluster.brokers, "group.id": cluster.name})
@@ -82,7 +83,7 @@ class KafkaLog(OutboxLog):
             for start in range(0, len(events), consumer.batch):
                 batch = events[start : start + consumer.batch]
                 self.db.write_now(kafka.step, consumer, partition, batch, now)
-        for partition in self.db.read_now(letters.due_partitions, consumer.name, now):
+        for partition in self.db.read_now(dead_letters.due_partitions, consumer.name, now):
             self.db.write_now(kafka.step, consumer, partition, [], now)
 
     def _publish(self) -> None:
@@ -148,12 +149,12 @@ def effects(log: OutboxLog) -> list[int]:
     return [number for (number,) in rows]
 
 
-def kept(log: OutboxLog, state: str) -> list[Letter]:
+def kept(log: OutboxLog, state: str) -> list[DeadLetter]:
     """The letters in this state, the oldest first."""
-    return log.db.read_now(letters.page, state)[::-1]
+    return log.db.read_now(dead_letters.page, state)[::-1]
 
 
-def numbers(found: list[Letter]) -> list[int]:
+def numbers(found: list[DeadLetter]) -> list[int]:
     return [number_of(letter.event) for letter in found]
 
 
@@ -251,7 +252,7 @@ def test_a_failure_is_tried_again_after_five_seconds_and_forgotten_if_that_works
     assert effects(log) == []
     log.bring(ledger.consumer, LATER)
     assert effects(log) == [1]
-    assert not log.db.read_now(letters.counts)
+    assert not log.db.read_now(dead_letters.counts)
 
 
 def test_what_fails_three_times_is_a_dead_letter_with_error_count_and_first_failure(log: OutboxLog) -> None:  # E4

@@ -18,10 +18,11 @@ from headwater.events.bell import Bell
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
 from headwater.store import db as store
-from headwater.store import letters, migrate, wakeups
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
-from headwater.work import consuming
+from headwater.store.log import dead_letters, wakeups
+from headwater.store.log.outbox import LoggedEvent
+from headwater.work import consumers as consuming
 from support.log import Recorder, append, number_of
 from support.posts import NOON
 
@@ -119,7 +120,7 @@ async def test_a_consumer_that_always_fails_disturbs_no_other(db: Database) -> N
     await db.write(append, *range(10))
     async with following(db, bad.consumer, good.consumer):
         await until(lambda: len(good.seen) == 10 and len(set(bad.tried)) == 10)
-    assert db.read_now(letters.counts) == {"bad": {"retrying": 10}}
+    assert db.read_now(dead_letters.counts) == {"bad": {"retrying": 10}}
 
 
 async def test_a_database_that_is_locked_for_long_is_no_failure_of_the_event(  # H90
@@ -136,7 +137,7 @@ async def test_a_database_that_is_locked_for_long_is_no_failure_of_the_event(  #
         assert not recorder.tried
         other.execute("ROLLBACK")
         await until(lambda: recorder.seen == [1])
-    assert not on_sqlite.read_now(letters.counts)
+    assert not on_sqlite.read_now(dead_letters.counts)
     other.close()
     hasty.close()
 
@@ -158,10 +159,10 @@ async def test_a_wait_for_the_lock_does_not_shorten_the_pause_before_a_retry(on_
     recorder, stop = Recorder(lambda number: True), asyncio.Event()
     await on_sqlite.write(append, 1)
     task = asyncio.create_task(consuming.consume(on_sqlite, [recorder.consumer], Bell(), clock, stop))
-    await until(lambda: on_sqlite.read_now(letters.page, "retrying"))
+    await until(lambda: on_sqlite.read_now(dead_letters.page, "retrying"))
     stop.set()
     await task
-    (letter,) = on_sqlite.read_now(letters.page, "retrying")
+    (letter,) = on_sqlite.read_now(dead_letters.page, "retrying")
     assert letter.first_failed_at in within
     other.close()
 
@@ -183,7 +184,7 @@ async def test_a_connection_that_breaks_under_a_handler_is_no_failure_of_the_eve
         await until(lambda: recorder.seen)
     assert broken.is_set()
     assert recorder.seen == [1, 2, 3]
-    assert not on_postgres.read_now(letters.counts)
+    assert not on_postgres.read_now(dead_letters.counts)
 
 
 async def test_processes_side_by_side_share_the_partitions(on_postgres: Database) -> None:  # H84

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from headwater.store import migrate, outbox
+from headwater.store import migrate
 from headwater.store.db import Database
+from headwater.store.log import outbox
 from support.log import Recorder, append, consume_some
 from support.posts import NOON
 

@@ -13,9 +13,10 @@ from headwater.errors import StoreUnavailable
 from headwater.events import log
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
-from headwater.store import migrate, outbox
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log import outbox
+from headwater.store.log.outbox import LoggedEvent
 from support.log import append, consume_all, number_of
 from support.posts import NOON
 from support.processes import wait_until

@@ -14,10 +14,12 @@ from headwater.consumers import search
 from headwater.events import health
 from headwater.events.health import Figure, Observed, judge, overall, percentile
 from headwater.model import Reader
-from headwater.store import log_health, migrate, outbox, tail
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.driver import Prepared
-from headwater.store.log_health import Backlog, LogHealth
+from headwater.store.log import health as log_health
+from headwater.store.log import outbox, tail
+from headwater.store.log.health import Backlog, LogHealth
+from headwater.store.sql import Prepared
 from support.log import Recorder, append
 from support.posts import NOON, a_post, a_source, visited
 

@@ -16,8 +16,8 @@ from headwater.events.catalogue import POST_STORED
 from headwater.events.delivery import Consumer
 from headwater.model import Reader
 from headwater.store.db import Database
-from headwater.store.tail import Window
-from headwater.store.types import BigId
+from headwater.store.log.tail import Window
+from headwater.store.sql import BigId
 from support.log import consume_all
 from support.posts import NOON, a_post, a_source, visited
 

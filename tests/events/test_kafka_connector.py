@@ -12,9 +12,9 @@ from headwater.events import kafka_check
 from headwater.events.kafka import read_record
 from headwater.events.kafka_check import check
 from headwater.events.kafka_setup import Cluster, ask_connect, set_up
-from headwater.store import outbox
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log import outbox
+from headwater.store.log.outbox import LoggedEvent
 from support.kafka import RETENTION, deployed, drop_slot, kafka_address, own_cluster, read_records, wait_until
 from support.log import append, number_of
 
@@ -26,7 +26,7 @@ def cluster() -> Cluster:
 
 def stored(conn: Connection) -> dict[int, LoggedEvent]:
     """What stands in the outbox, by id."""
-    first = outbox.Position(0, 0)
+    first = outbox.LogPosition(0, 0)
     events = [event for p in range(outbox.PARTITIONS) for event in outbox.after(conn, p, first, 1000)]
     return {event.position.id: event for event in events}
 

@@ -13,9 +13,9 @@ from headwater.errors import StoreUnavailable
 from headwater.events import kafka
 from headwater.events.delivery import Consumer
 from headwater.events.kafka_setup import Cluster
-from headwater.store import letters
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent, Position, uuid7
+from headwater.store.log import dead_letters
+from headwater.store.log.outbox import LoggedEvent, LogPosition, uuid7
 from support.kafka import kafka_address, own_cluster, publish, publish_rubbish, topics_made
 from support.log import Recorder, an_event
 from support.posts import NOON
@@ -36,7 +36,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def logged(numbers: Sequence[int], key: int = 1) -> list[LoggedEvent]:
     events = [(number, an_event(number, key)) for number in numbers]
     return [
-        LoggedEvent(Position(0, number), uuid7(), e.kind, e.version, e.key, None, None, None, NOON, e.data)
+        LoggedEvent(LogPosition(0, number), uuid7(), e.kind, e.version, e.key, None, None, None, NOON, e.data)
         for number, e in events
     ]
 
@@ -125,7 +125,7 @@ async def test_an_event_that_fails_is_tried_later_and_then_is_a_dead_letter(
         clock[0] += timedelta(seconds=10)
         await until(lambda: 3 in recorder.seen)
     assert recorder.tried.count(2) >= 3
-    assert list(database.read_now(letters.counts).values()) == [{"dead": 1}]
+    assert list(database.read_now(dead_letters.counts).values()) == [{"dead": 1}]
 
 
 async def test_two_processes_side_by_side_give_each_event_its_effect_once(

@@ -19,7 +19,7 @@ from headwater.events.kafka import follow
 from headwater.events.kafka_setup import set_up
 from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log.outbox import LoggedEvent
 from support.checkout import Checkout
 from support.kafka import RETENTION, kafka_address, own_cluster
 from support.log import append, number_of

@@ -21,15 +21,15 @@ from headwater.events.kafka_check import (
     judge_wal_level,
 )
 from headwater.events.kafka_setup import Cluster, Topic, connector, deploy_files, topics
-from headwater.store.outbox import LoggedEvent, Position
-from headwater.store.replication import Publication, Slot, publication_sql
+from headwater.store.log.outbox import LoggedEvent, LogPosition
+from headwater.store.log.replication import Publication, Slot, publication_sql
 from support.kafka import headers_of
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 CLUSTER = Cluster("kafka:9092", "http://connect:8083")
 CONNECTS_DATABASE = "postgresql://headwater:hidden@postgres:5432/headwater"
 EVENT = LoggedEvent(
-    position=Position(0, 12),
+    position=LogPosition(0, 12),
     event_id="01a1e250-bab5-7e9f-9c36-c65108c8357a",
     kind="post.stored",
     version=2,

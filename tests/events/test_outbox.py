@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import Connection, text
 
 from headwater import trace
-from headwater.store import migrate, outbox
+from headwater.store import migrate
 from headwater.store.db import Database
+from headwater.store.log import outbox
 from support.log import Recorder, an_event, append, consume_some, number_of
 from support.posts import NOON
 
@@ -99,7 +100,7 @@ def test_an_event_carries_the_trace_of_the_request_that_caused_it(db: Database) 
 
 def test_a_logged_event_says_what_was_appended(db: Database) -> None:
     def first(conn: Connection) -> outbox.LoggedEvent:
-        found = [outbox.after(conn, partition, outbox.Position(0, 0), 1) for partition in range(outbox.PARTITIONS)]
+        found = [outbox.after(conn, partition, outbox.LogPosition(0, 0), 1) for partition in range(outbox.PARTITIONS)]
         return next(events[0] for events in found if events)
 
     db.write_now(append, 7)

@@ -16,10 +16,11 @@ from headwater.errors import AlreadyThere, BadInput, NotFound, StoreUnavailable
 from headwater.events import log, replay
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
-from headwater.store import letters, migrate, outbox
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
-from headwater.store.tail import Window
+from headwater.store.log import dead_letters, outbox
+from headwater.store.log.outbox import LoggedEvent
+from headwater.store.log.tail import Window
 from support.log import Recorder, append, consume_all, number_of
 from support.posts import NOON
 
@@ -209,7 +210,7 @@ def first_run_with_trouble(ledger: Ledger, stream: list[int], bad: set[int], pat
         for letter_id in ledger.db.read_now(replay.dead_letters):
             ledger.db.write_now(replay.replay_letter, [ledger.consumer], letter_id, clock)
         replay.replay_window(ledger.db, ledger.consumer, THE_DAY, lambda at=clock: at)  # type: ignore[misc]
-        if not ledger.db.read_now(letters.counts):
+        if not ledger.db.read_now(dead_letters.counts):
             return
     raise AssertionError("something is still not settled")
 
@@ -276,7 +277,9 @@ def test_a_rebuild_waits_for_a_process_that_is_at_it(postgres_url: str) -> None:
         replay.rebuild(conn, ledger.consumer, NOON)
 
     with other.engine.begin() as busy:
-        partition = next(one for one in range(outbox.PARTITIONS) if outbox.after(busy, one, outbox.Position(0, 0), 1))
+        partition = next(
+            one for one in range(outbox.PARTITIONS) if outbox.after(busy, one, outbox.LogPosition(0, 0), 1)
+        )
         outbox.take_cursor(busy, "ledger", partition)
         with pytest.raises(StoreUnavailable, match="lock timeout"):
             db.write_now(rebuild_impatiently)

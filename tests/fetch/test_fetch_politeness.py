@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.fetch.politeness import LONGEST, cache_lifetime, retry_after
+from headwater.fetch.statuses import LONGEST, cache_lifetime, retry_after
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 from fetch.raw_server import RawServer, answer
 from headwater.errors import CertificateBad, ConnectionFailed
 from headwater.fetch.client import Client
-from headwater.fetch.handle import trusted_certificates
+from headwater.fetch.curl import trusted_certificates
 from headwater.model import Request
 
 Serve = Callable[..., Awaitable[RawServer]]

@@ -11,8 +11,9 @@ from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD
 from headwater.consumers import fold
 from headwater.consumers.fold import Folder
 from headwater.model import Reader, Reference
-from headwater.store import stories, stream
+from headwater.store import stories
 from headwater.store.db import Database
+from headwater.store.posts import stream
 from headwater.store.tables import event_outbox, posts, story_members
 from support.log import consume_all
 from support.posts import NOON, a_post, a_source, visited

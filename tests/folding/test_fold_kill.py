@@ -25,12 +25,12 @@ FOLD_UNTIL_KILLED = """
 import asyncio
 from headwater import wire
 from headwater.settings import load
-from headwater.work import consuming
+from headwater.work import consumers
 
 async def fold(parts):
     consumer = parts.folder.consumer()._replace(batch=7)
     print("folding", flush=True)
-    await consuming.consume(parts.db, [consumer], parts.bell, parts.now, asyncio.Event())
+    await consumers.consume(parts.db, [consumer], parts.bell, parts.now, asyncio.Event())
 
 asyncio.run(fold(wire.open_parts(load())))
 """

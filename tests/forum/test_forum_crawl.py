@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import select
 
 from headwater import wire
-from headwater.crawl.follow import follow
 from headwater.crawl.record import report
+from headwater.follow.add import follow
 from headwater.model import SavedVisit
 from headwater.settings import load
 from headwater.sim.forum import serving
 from headwater.sim.forum_world import Habits, SimForum, simulated
-from headwater.store import leases
-from headwater.store.outbox import uuid7
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from headwater.store.tables import event_outbox, posts, sources
 from headwater.wire import Parts
 from support.web import ALLOW_LOOPBACK

@@ -17,9 +17,9 @@ from api.running import Client, Running, running
 from fetch.raw_server import RawServer, Speaker, answer
 from headwater import wire
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.follow import follow
-from headwater.store import leases
-from headwater.store.outbox import uuid7
+from headwater.follow.add import follow
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from support.web import ALLOW_LOOPBACK, rss
 
 LEASE = timedelta(seconds=180)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headwater.cli import trying
-from headwater.crawl import opml
+from headwater.follow import opml
 from hostile.target import Post, Source, Target, attacked
 from support.web import Answer, Web, rss
 

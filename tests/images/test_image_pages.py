@@ -10,16 +10,16 @@ import pytest
 from api.running import Client, Running, running
 from headwater import wire
 from headwater.model import Image
-from headwater.store import image_files, image_queue
-from headwater.store.image_queue import Outcome, SavedFile
+from headwater.store.images import files, queue
+from headwater.store.images.queue import ImageOutcome, SavedFile
 from headwater.text import clean_html
-from headwater.web.pictures import Pictures
+from headwater.web.images import PostImages
 from images.painted import png
 from support.posts import a_post
 from webhooks.sending import a_reader
 
 SPRING, LAKE = "https://spring.example/spring.png?a=1&b=2", "https://pictures.example/lake.png"
-HASH = image_files.hash_of(png())
+HASH = files.hash_of(png())
 
 
 @pytest.fixture
@@ -40,14 +40,14 @@ def publish(headwater: Running) -> None:
 def save(headwater: Running, host: str) -> None:
     db, now = headwater.parts.db, headwater.parts.now()
     claims = db.write_now(
-        image_queue.claim, db.read_now(image_queue.due, now, 10), now=now, lease="x", lease_for=now - now, gap=now - now
+        queue.claim, db.read_now(queue.due, now, 10), now=now, lease="x", lease_for=now - now, gap=now - now
     )
-    path = image_files.path_of(HASH, "png")
-    image_files.keep(wire.image_folder(headwater.parts.settings), path, png())
+    path = files.path_of(HASH, "png")
+    files.keep(wire.image_folder(headwater.parts.settings), path, png())
     for claim in claims:
         if claim.host == host:
             file = SavedFile(HASH, path, "image/png", len(png()), 4, 3)
-            db.write_now(image_queue.settle, claim, Outcome("saved", file), now, 0.0)
+            db.write_now(queue.settle, claim, ImageOutcome("saved", file), now, 0.0)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_names_that_are_no_picture_of_ours_open_nothing(reader: Client, name: st
 
 
 def test_a_file_that_is_missing_is_said(shown: Running, reader: Client) -> None:
-    image_files.drop(wire.image_folder(shown.parts.settings), image_files.path_of(HASH, "png"))
+    files.drop(wire.image_folder(shown.parts.settings), files.path_of(HASH, "png"))
     assert reader.get(f"/images/{HASH}").status == 404
 
 
@@ -127,7 +127,7 @@ def test_the_api_tells_what_became_of_each_picture(shown: Running) -> None:
     ]
     first = found["images"][0]
     assert (first["content_hash"], first["size"], first["type"]) == (HASH, len(png()), "image/png")
-    assert first["path"] == image_files.path_of(HASH, "png")
+    assert first["path"] == files.path_of(HASH, "png")
     assert program.get("/api/images").json() == {
         "waiting": 2,
         "saved": 1,
@@ -153,7 +153,7 @@ def test_hostile_markup_stays_clean_however_pictures_are_shown(hostile: str) -> 
     # H55, H56, H59, H60
     content = clean_html(hostile, "https://news.example/")
     for remote in (False, True):
-        page = str(Pictures([], remote).shown(content))
+        page = str(PostImages([], remote).shown(content))
         assert "<script" not in page
         assert 'onerror="' not in page
         assert "srcset" not in page
@@ -164,4 +164,4 @@ def test_hostile_markup_stays_clean_however_pictures_are_shown(hostile: str) -> 
 
 def test_a_text_without_pictures_is_shown_as_it_is() -> None:
     content = "<p>Most rivers start as a spring.</p>"
-    assert Pictures([], remote=False).shown(content) == content
+    assert PostImages([], remote=False).shown(content) == content

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, func, select, text
 
 from headwater.model import Image, Reader
-from headwater.store import image_queue, images, leases
+from headwater.store import images
 from headwater.store.db import Database
-from headwater.store.image_queue import Outcome, SavedFile
-from headwater.store.images import ImageRecord
+from headwater.store.images import ImageRecord, queue
+from headwater.store.images.queue import ImageOutcome, SavedFile
+from headwater.store.sources import leases
 from headwater.store.tables import images as images_table
 from support.posts import NOON, a_post, a_source, visited
 
@@ -27,9 +28,9 @@ def of_post(db: Database, post_id: int) -> list[ImageRecord]:
     return db.read_now(images.of_post, post_id)
 
 
-def claimed(db: Database, now: datetime = NOON, gap: timedelta = timedelta(0)) -> list[image_queue.Claim]:
-    ids = db.read_now(image_queue.due, now, 10)
-    return db.write_now(image_queue.claim, ids, now=now, lease="mine", lease_for=timedelta(minutes=5), gap=gap)
+def claimed(db: Database, now: datetime = NOON, gap: timedelta = timedelta(0)) -> list[queue.ImageClaim]:
+    ids = db.read_now(queue.due, now, 10)
+    return db.write_now(queue.claim, ids, now=now, lease="mine", lease_for=timedelta(minutes=5), gap=gap)
 
 
 def count(db: Database) -> int:
@@ -104,8 +105,8 @@ def test_a_host_that_asked_for_quiet_is_left_alone(db: Database, owner: Reader) 
     source_id = db.write_now(a_source, owner)
     publish(db, source_id, ("1", [Image(f"https://busy.example/{number}.png") for number in range(2)]))
     [claim] = claimed(db)
-    busy = Outcome("waiting", error="Come less often.", hold_for=timedelta(hours=2))
-    assert db.write_now(image_queue.settle, claim, busy, NOON, 0.0)
+    busy = ImageOutcome("waiting", error="Come less often.", hold_for=timedelta(hours=2))
+    assert db.write_now(queue.settle, claim, busy, NOON, 0.0)
     assert claimed(db, NOON + timedelta(minutes=119)) == []
     assert len(claimed(db, NOON + timedelta(minutes=121))) == 1
 
@@ -131,9 +132,9 @@ def test_a_lost_lease_writes_nothing_and_is_due_again_by_itself(db: Database, ow
     [mine] = claimed(db, later)
     mine = mine._replace(lease="another")
     db.write_now(lambda conn: conn.execute(text("UPDATE images SET lease_owner = 'another'")))
-    assert not db.write_now(image_queue.settle, lost, Outcome("saved", FILE), later, 0.0)
+    assert not db.write_now(queue.settle, lost, ImageOutcome("saved", FILE), later, 0.0)
     assert of_post(db, post_id)[0].state == "waiting"
-    assert db.write_now(image_queue.settle, mine, Outcome("saved", FILE), later, 0.0)
+    assert db.write_now(queue.settle, mine, ImageOutcome("saved", FILE), later, 0.0)
     assert of_post(db, post_id)[0].state == "saved"
 
 
@@ -142,7 +143,7 @@ def test_a_failure_is_tried_three_times_more_and_a_person_may_ask_again(db: Data
     [post_id] = publish(db, source_id, ("1", [Image(SPRING)]))
     now, waits = NOON, []
     while claims := claimed(db, now):
-        db.write_now(image_queue.settle, claims[0], Outcome("waiting", error="No."), now, 0.0)
+        db.write_now(queue.settle, claims[0], ImageOutcome("waiting", error="No."), now, 0.0)
         [after] = db.read_now(lambda conn: list(conn.execute(select(images_table.c.next_try_at)).scalars()))
         if after:
             waits.append((after - now).total_seconds())
@@ -150,7 +151,7 @@ def test_a_failure_is_tried_three_times_more_and_a_person_may_ask_again(db: Data
     assert waits == [60, 600, 3600]
     [record] = of_post(db, post_id)
     assert (record.state, record.attempts, record.error) == ("failed", 4, "No.")
-    assert db.write_now(image_queue.try_again, now) == 1
+    assert db.write_now(queue.try_again, now) == 1
     assert len(claimed(db, now)) == 1
 
 
@@ -160,8 +161,8 @@ def test_what_was_not_the_pictures_fault_is_not_counted(db: Database, owner: Rea
     now = NOON
     for _ in range(10):
         [claim] = claimed(db, now)
-        db.write_now(image_queue.settle, claim, Outcome("waiting", error="No network.", counts=False), now, 0.0)
-        now += image_queue.HINDERED
+        db.write_now(queue.settle, claim, ImageOutcome("waiting", error="No network.", counts=False), now, 0.0)
+        now += queue.HINDERED
     assert (of_post(db, post_id)[0].state, of_post(db, post_id)[0].attempts) == ("waiting", 0)
 
 
@@ -171,7 +172,7 @@ def test_after_the_clock_went_back_pictures_are_due_again(db: Database, owner: R
     publish(db, source_id, ("1", [Image(SPRING)]))
     long_ago = NOON - timedelta(days=30)
     assert claimed(db, long_ago) == []
-    assert db.write_now(image_queue.heal_clock, long_ago) == 1
+    assert db.write_now(queue.heal_clock, long_ago) == 1
     assert len(claimed(db, long_ago)) == 1
 
 
@@ -179,7 +180,7 @@ def test_one_content_under_two_addresses_counts_once(db: Database, owner: Reader
     source_id = db.write_now(a_source, owner)
     publish(db, source_id, ("1", [Image(SPRING), Image("https://mirror.example/spring.jpg")]))
     for claim in claimed(db):
-        db.write_now(image_queue.settle, claim, Outcome("saved", FILE), NOON, 0.0)
+        db.write_now(queue.settle, claim, ImageOutcome("saved", FILE), NOON, 0.0)
     assert db.read_now(images.counts)["saved"] == 2
     assert db.read_now(images.total_bytes) == FILE.size
 
@@ -189,7 +190,7 @@ def test_what_is_due_is_found_by_an_index(sqlite_url: str) -> None:
 
     def plan(conn: Connection) -> list[str]:
         cursor = conn.connection.cursor()
-        cursor.execute("EXPLAIN QUERY PLAN " + image_queue._due.sql(conn), (NOON, NOON, NOON, 10))
+        cursor.execute("EXPLAIN QUERY PLAN " + queue._due.sql(conn), (NOON, NOON, NOON, 10))
         return [row[3] for row in cursor.fetchall()]
 
     steps = db.read_now(plan)

@@ -11,8 +11,8 @@ import pytest
 import structlog
 
 from headwater import wire
-from headwater.store import image_files
-from headwater.work import imaging
+from headwater.store.images import files
+from headwater.work import images
 from images.painted import HTML, SVG, jpeg, png
 from images.saving import Saving, opened
 from support.web import Answer, Asked, Web
@@ -29,7 +29,7 @@ async def test_a_picture_is_saved_with_its_kind_and_size(saving: Saving, world: 
     assert (record.type, record.size, record.width, record.height) == ("image/png", len(data), 40, 30)
     assert record.metadata == {"declared_type": "text/html"}
     assert record.path is not None
-    assert record.content_hash == image_files.hash_of(data)
+    assert record.content_hash == files.hash_of(data)
     assert saving.files() == [saving.folder / record.path]
     assert (saving.folder / record.path).read_bytes() == data
     assert record.path == f"{record.content_hash[:2]}/{record.content_hash[2:]}.png"
@@ -200,7 +200,7 @@ async def test_stopping_leaves_what_is_under_way_to_its_lease(environ: dict[str,
             await saving.until(lambda: world.asked)
         assert saving.states() == {"waiting": 1}
         world.pages["/slow"] = Answer(png())
-        saving.turn_clock(seconds=imaging.LEASE.total_seconds() + 1)
+        saving.turn_clock(seconds=images.LEASE.total_seconds() + 1)
         async with saving.running():
             await saving.until(lambda: saving.states() == {"saved": 1})
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import NotAPicture
-from headwater.fetch.pictures import recognised
+from headwater.fetch.images import recognised
 from images.painted import HTML, SVG, avif, gif, jpeg, png, png_of_claimed_size, webp
 
 KINDS = [

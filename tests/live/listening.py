@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from api.running import Client, Running
-from headwater.store import tail
+from headwater.store.log import tail
 from support.processes import wait_until
 
 POSTS = "/api/live?kinds=post.stored"

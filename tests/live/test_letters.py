@@ -18,7 +18,7 @@ from headwater.cli.events import moment_in
 from headwater.consumers import search
 from headwater.errors import BadInput
 from headwater.model import Event, Reader
-from headwater.store import outbox
+from headwater.store.log import outbox
 from headwater.store.tables import users
 from support.log import consume_all
 from support.posts import NOON, a_post

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from headwater.events.live import SLACK, Audience, Mark, is_forgotten, read_mark
 from headwater.model import Reader
-from headwater.store.outbox import LoggedEvent, Position
-from headwater.store.tail import Followed
+from headwater.store.log.outbox import LoggedEvent, LogPosition
+from headwater.store.log.tail import Followed
 from support.posts import NOON
 
 ME = Reader(1, 10, "me", "reader")
@@ -20,18 +20,18 @@ times = st.integers(0, 4_000_000_000).map(lambda seconds: datetime.fromtimestamp
 
 
 def an_event(key: str = "source:7", tenant_id: int | None = None, user_id: int | None = None) -> LoggedEvent:
-    return LoggedEvent(Position(0, 1), "id", "post.stored", 1, key, tenant_id, user_id, None, NOON, "{}")
+    return LoggedEvent(LogPosition(0, 1), "id", "post.stored", 1, key, tenant_id, user_id, None, NOON, "{}")
 
 
 @given(ids, ids, times)
 def test_a_mark_comes_back_as_it_was_made_to_the_millisecond(xid: int, id: int, at: datetime) -> None:
-    mark = read_mark(str(Mark(Position(xid, id), at)))
-    assert mark.position == Position(xid, id)
+    mark = read_mark(str(Mark(LogPosition(xid, id), at)))
+    assert mark.position == LogPosition(xid, id)
     assert abs(mark.at - at) <= timedelta(milliseconds=1)
 
 
 def test_a_mark_is_forgotten_when_what_came_after_it_may_have_been_deleted() -> None:
-    mark = Mark(Position(0, 1), NOON)
+    mark = Mark(LogPosition(0, 1), NOON)
     assert not is_forgotten(mark, NOON + WEEK - SLACK, WEEK)
     assert is_forgotten(mark, NOON + WEEK - SLACK + timedelta(seconds=1), WEEK)
 

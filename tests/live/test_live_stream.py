@@ -11,11 +11,11 @@ from sqlalchemy import Connection, insert
 from api.running import Client, Running, running
 from headwater.accounts import tokens
 from headwater.api import live as api
-from headwater.crawl.follow import follow, unfollow
 from headwater.events import live as events_live
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
+from headwater.follow.add import follow, unfollow
 from headwater.model import Reader
-from headwater.store import outbox
+from headwater.store.log import outbox
 from headwater.store.tables import tenants, users
 from headwater.wire import utc_now
 from live.listening import Told, listening, settle, titles

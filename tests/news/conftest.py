@@ -14,8 +14,9 @@ from headwater.model import Reader
 from headwater.settings import load
 from headwater.sim.news import serving
 from headwater.sim.news_world import SimNews
-from headwater.store import leases, sources
-from headwater.store.outbox import uuid7
+from headwater.store import sources
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from headwater.wire import Parts
 from support.web import ALLOW_LOOPBACK
 

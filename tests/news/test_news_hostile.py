@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headwater.crawl.readers import Readers
 from headwater.errors import AnswerTooLarge, ReaderStopped, ReadFailed
 from headwater.model import Response, Source, SourceState
+from headwater.parse.pool import Parsers
 from headwater.sources import news
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -29,7 +29,7 @@ async def test_a_pattern_that_never_ends_costs_one_page() -> None:
     # H53
     links = "".join(f'<a href="/{"a" * 60}-{place}">x</a>' for place in range(5))
     source = Source(1, "news", URL, settings={"items": "a", "id_pattern": "((?:a+)+)$"})
-    readers = Readers(1, cpu_seconds=0.5, memory_mb=512, max_bytes=1_000_000)
+    readers = Parsers(1, cpu_seconds=0.5, memory_mb=512, max_bytes=1_000_000)
     try:
         with pytest.raises(ReaderStopped):
             await readers.read(source, SourceState(), answer(links.encode()))

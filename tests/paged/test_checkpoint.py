@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 
 from headwater.crawl.checkpoint import MOST_SEEN, Checkpoint
 from headwater.model import Image, Post, Reader, Request, Source, StoredPost
-from headwater.store import items, posts
-from headwater.store.driver import Prepared, listed
-from headwater.store.items import KnownItem
+from headwater.store import posts
+from headwater.store.sql import Prepared, listed
+from headwater.store.visits import items
+from headwater.store.visits.items import KnownItem
 from headwater.wire import Parts
 from support.boards import Board, follow_board
 from support.posts import NOON

@@ -7,11 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from headwater import wire
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.model import Reader, SavedVisit
 from headwater.wire import Parts
-from headwater.work import embedded
-from headwater.work.embedded import Pace
+from headwater.work import crawl_loop
+from headwater.work.crawl_loop import CrawlPace
 from support.web import Answer, Asked, Web, rss
 
 MOST = 4
@@ -39,8 +39,8 @@ async def test_no_more_visits_are_in_hand_than_there_is_room_for(parts: Parts, o
             stop.set()
 
     async with wire.crawling(parts, on_saved) as crawler:
-        pace = Pace(MOST, timedelta(minutes=3), timedelta(0))
-        await embedded.run(parts.db, crawler, pace, parts.now, parts.woken, stop)
+        pace = CrawlPace(MOST, timedelta(minutes=3), timedelta(0))
+        await crawl_loop.run(parts.db, crawler, pace, parts.now, parts.woken, stop)
     assert 0 < most_at_once <= MOST
     assert len({one.visit.source_id for one in saved}) == len(saved) == SOURCES
 
@@ -57,6 +57,6 @@ def test_only_the_crawl_loop_and_the_crawl_command_claim_sources_and_only_the_cr
         found = {name for name, text in texts.items() if any(word in text for word in words)}
         return {name for name in found if not name.startswith("sim/")}  # simulations step the crawler by hand
 
-    assert users("leases.claim_") == {"work/embedded.py", "cli/crawling.py"}
-    assert users("crawler.start(") == {"work/embedded.py", "cli/crawling.py"}
+    assert users("leases.claim_") == {"work/crawl_loop.py", "cli/crawling.py"}
+    assert users("crawler.start(") == {"work/crawl_loop.py", "cli/crawling.py"}
     assert users("paged.visit(", "run.visit(") == {"crawl/crawler.py"}

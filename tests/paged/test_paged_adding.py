@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from headwater.cli import naming
-from headwater.crawl.follow import chosen, follow
 from headwater.errors import BadInput
+from headwater.follow.add import chosen, follow
 from headwater.model import Reader
 from headwater.store import sources
 from headwater.store.tables import sources as table

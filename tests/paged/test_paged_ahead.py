@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from headwater.crawl.ahead import begun_ahead
-from headwater.crawl.underway import PAGES_AT_ONCE
+from headwater.crawl.visit.paged import PAGES_AT_ONCE
+from headwater.crawl.visit.prefetch import prefetched
 from headwater.wire import Parts
 from support.boards import Board, visit_board
 from support.fire import stored_ids
@@ -42,7 +42,7 @@ class Work:
 @pytest.mark.parametrize("at_once", [1, 3])
 async def test_results_come_in_order_and_no_more_are_under_way_than_may_be(at_once: int) -> None:
     work = Work()
-    async with begun_ahead(work, range(10), at_once) as begun:
+    async with prefetched(work, range(10), at_once) as begun:
         assert [(number, await result) for number, result in begun] == [(number, number * 2) for number in range(10)]
     assert work.begun == list(range(10))
     assert work.most == at_once
@@ -52,7 +52,7 @@ async def test_what_was_begun_is_given_up_where_one_fails() -> None:
     work = Work(ends=False)
 
     async def all_of_it() -> None:
-        async with begun_ahead(work, [13, 0, 1, 2, 3], 3) as begun:
+        async with prefetched(work, [13, 0, 1, 2, 3], 3) as begun:
             for _, result in begun:
                 await result
 

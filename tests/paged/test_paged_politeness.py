@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from headwater.model import Reader, Request, Response
 from headwater.sources.robots import verdict
-from headwater.store import leases, robots
+from headwater.store.sources import leases, limits
 from headwater.store.tables import hosts
 from headwater.wire import Parts
 from paged.test_paged_visits import checkpoint, known, pages, stored
@@ -102,7 +102,7 @@ async def test_a_crawl_delay_lengthens_the_gap_of_the_host(parts: Parts, board: 
     board.world.pages["/robots.txt"] = Answer("User-agent: *\nCrawl-delay: 7")
     board.add("1")
     await visit_board(parts, source_id)
-    kept = parts.db.read_now(robots.load, board.world.address)
+    kept = parts.db.read_now(limits.load_robots, board.world.address)
     assert kept is not None
     now = parts.now()
     turns = [_turn(parts, now) for _ in range(3)]

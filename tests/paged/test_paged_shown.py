@@ -15,7 +15,7 @@ from headwater.accounts import tokens
 from headwater.crawl.checkpoint import Checkpoint
 from headwater.model import Reader, Source
 from headwater.settings import load
-from headwater.store import statistics
+from headwater.store.visits import statistics
 from headwater.wire import Parts
 from support.boards import Board, follow_board, visit_board
 from support.web import Answer

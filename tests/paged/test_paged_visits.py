@@ -8,8 +8,9 @@ from sqlalchemy import select
 
 from headwater.crawl.checkpoint import Checkpoint
 from headwater.model import Reader, Source
-from headwater.store import items, sources
+from headwater.store import sources
 from headwater.store.tables import event_outbox, posts
+from headwater.store.visits import items
 from headwater.wire import Parts
 from support.boards import Board, follow_board, visit_board
 from support.web import Answer

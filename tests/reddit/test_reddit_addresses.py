@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.crawl.follow import kind_and_address
-from headwater.crawl.visiting import conditional
+from headwater.crawl.visit.shared import conditional
+from headwater.follow.add import kind_and_address
 from headwater.model import Source, SourceState
 from headwater.sources import reddit
 from support.posts import NOON

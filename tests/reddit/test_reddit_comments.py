@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from headwater import wire
 from headwater.cli.commands import app
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.model import Response, Source, SourceState
 from headwater.sim.communities import Habits
 from headwater.sim.reddit_world import Limits, SimReddit, simulated

@@ -10,7 +10,7 @@ import pytest
 
 from headwater.sim.communities import Habits, SimPost, Version
 from headwater.sim.reddit_world import BEGINS, Faults, Limits, SimReddit, simulated
-from headwater.store import leases
+from headwater.store.sources import leases
 from headwater.store.tables import post_versions, posts, sources
 from headwater.text import plain
 from headwater.wire import Parts

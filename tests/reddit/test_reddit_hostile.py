@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.crawl.credentials import pause_after, token_in, with_pause
+from headwater.access.reddit import pause_after, token_in, with_pause
 from headwater.errors import AnswerBroken, Blocked, EmptyAnswer, NotAFeed, SourceFailure, TooDeep
 from headwater.model import Page, Post, Response, Source, SourceState
 from headwater.sources import reddit

@@ -12,7 +12,7 @@ from headwater.errors import BadSetting
 from headwater.settings import load
 from headwater.sim.communities import Habits
 from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
-from headwater.store import budgets
+from headwater.store.sources import limits
 from headwater.store.tables import posts, sources
 from headwater.wire import Parts, reddit_budget
 from reddit.living import Living, last_crawl, rows, stored_ids
@@ -195,7 +195,7 @@ def slowness(reddit: SimReddit) -> None:
 
 
 def budgets_used(parts: Parts) -> int:
-    return parts.db.read_now(budgets.used, reddit_budget(parts.settings), parts.now())
+    return parts.db.read_now(limits.used, reddit_budget(parts.settings), parts.now())
 
 
 async def test_reddits_own_limit_is_heeded_before_it_is_passed(serve: Serve, open_parts: OpenParts) -> None:  # A10

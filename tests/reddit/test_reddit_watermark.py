@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
-from headwater.crawl.follow import follow
 from headwater.crawl.record import record
-from headwater.crawl.run import visit
-from headwater.crawl.visiting import Tools
+from headwater.crawl.visit.document import visit
+from headwater.crawl.visit.shared import VisitTools
+from headwater.follow.add import follow
 from headwater.model import Page, Reader, Request, Response, SavedVisit, Source, SourceState
 from headwater.sim.communities import Habits, SimPost
 from headwater.sim.reddit_http import answer_with_faults
@@ -23,9 +23,9 @@ from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
 from headwater.sim.serving import Ask
 from headwater.sources import KINDS
 from headwater.sources.reddit import LOOK_BACK
-from headwater.store import leases
 from headwater.store.db import Database
-from headwater.store.outbox import uuid7
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from headwater.store.tables import posts, sources
 
 
@@ -115,7 +115,7 @@ def take(db: Database, way: AtOnce, source_id: int, step: Step) -> SavedVisit:
     hour = timedelta(hours=1)
     [due] = db.write_now(leases.claim_named, [source_id], now=now(), lease=lease, lease_for=hour, gap=timedelta(0))
     readers: Any = way
-    tools = Tools(way.fetch, readers, now, lambda: 0.0, hour, 60.0, 0.0, {}, lambda _: "", {"reddit": way})
+    tools = VisitTools(way.fetch, readers, now, lambda: 0.0, hour, 60.0, 0.0, {}, lambda _: "", {"reddit": way})
     return db.write_now(record, [asyncio.run(visit(due, tools))], now())[0]
 
 

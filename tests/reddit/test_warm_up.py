@@ -12,11 +12,11 @@ from sqlalchemy import func, select
 from headwater import wire
 from headwater.cli import periodic
 from headwater.crawl import warm_up as warming
-from headwater.crawl.pool import Candidate, bring_in
 from headwater.crawl.warm_up import Plan, Warmed
+from headwater.follow.pool import Candidate, bring_in
 from headwater.sim.communities import Habits
 from headwater.sim.reddit_world import SimReddit, simulated
-from headwater.store import listings
+from headwater.store.sources import listings
 from headwater.store.tables import crawls, event_outbox, posts, posts_hot, sources
 from headwater.wire import Parts
 from reddit.living import Living, rows
@@ -93,7 +93,7 @@ async def test_a_warm_up_takes_only_what_is_left_of_the_budget_and_goes_on_with_
     with_pool(parts, NAMES[:8])
     async with Living(parts, reddit) as living:
         way = wire.way_to_reddit(parts, living.client, living.rest)
-        tools = warming.Tools(parts.db, way, living.readers, parts.now)
+        tools = warming.WarmUpTools(parts.db, way, living.readers, parts.now)
         told: list[Warmed] = []
         assert await warming.warm_up(tools, PLAN, on_warmed=told.append) == 5, "the sixth request was for a token"
         reddit.clock.advance(timedelta(minutes=2))

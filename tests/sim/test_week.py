@@ -12,7 +12,7 @@ import pytest
 from headwater.sim.reddit_world import BEGINS, SimReddit, simulated
 from headwater.sim.week.course import Report, Size, communities, live_through
 from headwater.sim.week.truth import compare, looks, over_budget, paired
-from headwater.store.contents import Contents, StoredTexts, Visited
+from headwater.store.posts.contents import Contents, StoredTexts, Visited
 
 SMALL = Size(communities=12, requests=5)
 

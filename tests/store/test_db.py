@@ -10,9 +10,10 @@ from sqlalchemy import Connection, event, text
 
 from headwater.errors import BadSetting, StoreUnavailable
 from headwater.model import Reader
-from headwater.store import accounts, migrate, sources
 from headwater.store import db as db_module
+from headwater.store import migrate, sources
 from headwater.store.db import Database
+from headwater.store.people import accounts
 from support.posts import NOON, a_post, a_source, visited
 
 

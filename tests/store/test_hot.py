@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, event, select
 
 from headwater.model import Decision, Post, Reader
-from headwater.store import hot, stories, stream
+from headwater.store import stories
 from headwater.store.db import Database
-from headwater.store.stream import Filter, Position, StreamPost
+from headwater.store.posts import hot, stream
+from headwater.store.posts.stream import Filter, StreamPosition, StreamPost
 from headwater.store.tables import hot_window, posts, posts_hot, sources
 from support.posts import NOON, a_post, a_source, visited
 
@@ -87,7 +88,7 @@ def test_hot_and_cold_together_are_the_stream_of_the_cold_store_alone(
         after = None
         while page := stream.posts_page(conn, owner, after=after, limit=limit):
             seen += page
-            after = Position(page[-1].created_at, page[-1].id)
+            after = StreamPosition(page[-1].created_at, page[-1].id)
             now += HOUR * passing
             hot.clean(conn, kept, now)  # posts expire between two pages
         assert seen == expected
@@ -173,7 +174,9 @@ def test_the_first_pages_do_not_touch_the_cold_store(db: Database, owner: Reader
     event.listen(db.engine, "before_cursor_execute", note)
     first = db.read_now(stream.page, owner, limit=15)
     last = first[-1].post
-    second = db.read_now(stream.page, owner, Filter(unread=True), after=Position(last.created_at, last.id), limit=15)
+    second = db.read_now(
+        stream.page, owner, Filter(unread=True), after=StreamPosition(last.created_at, last.id), limit=15
+    )
     event.remove(db.engine, "before_cursor_execute", note)
     assert len(first) == len(second) == 15
     assert len(first[0].members) == 2

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, select, update
 
 from headwater.model import DueSource, Reader
-from headwater.store import leases, sources
+from headwater.store import sources
 from headwater.store.db import Database
-from headwater.store.leases import LOOK_AHEAD, HostQueue, Waiting, turns
+from headwater.store.sources import leases
+from headwater.store.sources.leases import LOOK_AHEAD, HostQueue, WaitingSource, turns
 from headwater.store.tables import sources as sources_table
 from support.posts import LEASE, NO_GAP, NOON, a_claim, a_post, a_source, visited
 
@@ -152,7 +153,7 @@ waiting_sources = st.lists(
 def test_slots_of_one_host_are_never_closer_than_the_gap(
     found: list[tuple[str, int | None]], queues: dict[str, int]
 ) -> None:
-    fresh = [Waiting(host, None) for host, _ in found]
+    fresh = [WaitingSource(host, None) for host, _ in found]
     before = {host: HostQueue(NOON + seconds * SECOND) for host, seconds in queues.items()}
     slots, after = turns(fresh, before, NOON, SECOND)
     for host in "abc":
@@ -165,7 +166,7 @@ def test_slots_of_one_host_are_never_closer_than_the_gap(
 
 @given(waiting_sources)
 def test_a_ticket_that_was_missed_is_exchanged_and_a_good_one_is_kept(found: list[tuple[str, int | None]]) -> None:
-    waiting = [Waiting(host, None if turn is None else NOON + turn * SECOND) for host, turn in found]
+    waiting = [WaitingSource(host, None if turn is None else NOON + turn * SECOND) for host, turn in found]
     slots, _ = turns(waiting, {}, NOON, SECOND)
     for source, slot in zip(waiting, slots, strict=True):
         assert slot.at >= NOON

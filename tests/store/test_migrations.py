@@ -17,18 +17,19 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, column, event, insert, inspect, table, text
 
 from headwater.errors import BadInput, SchemaMismatch
-from headwater.store import hub_subscriptions, migrate
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.outbox import uuid7
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import hubs
+from headwater.store.sql import Moment, json_text
 from headwater.store.tables import metadata, sources
-from headwater.store.types import Moment, json_text
 from support.log import Recorder
 from support.posts import NOON
 
 KILLED_AT_STATEMENT = """
 import os, signal, sys
 from sqlalchemy import event
-from headwater.store import hub_subscriptions, migrate
+from headwater.store import migrate
 from headwater.store.db import Database
 
 db, left = Database(sys.argv[1]), int(sys.argv[2])
@@ -136,7 +137,7 @@ def test_hubs_that_had_a_secret_of_the_database_are_told_another_at_once(empty: 
     now = datetime.now(UTC)
     empty.write_now(_old_subscription, now + timedelta(days=8))
     migrate.upgrade(empty)
-    [due] = empty.write_now(hub_subscriptions.take_due, now + timedelta(hours=1), 10)
+    [due] = empty.write_now(hubs.take_due, now + timedelta(hours=1), 10)
     assert due.callback_id == "c"
     migrate.downgrade(empty, "0013")
     assert empty.read_now(lambda conn: conn.execute(text("SELECT secret FROM hub_subscriptions")).scalar()) == ""

@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, select
 
-from headwater.crawl.follow import follow
 from headwater.crawl.record import record
+from headwater.follow.add import follow
 from headwater.model import Facts, Reader, SourceState
-from headwater.store import leases, sources, stream
+from headwater.store import sources
 from headwater.store.db import Database
+from headwater.store.posts import stream
+from headwater.store.sources import leases
 from headwater.store.tables import event_outbox, post_versions, posts
 from headwater.store.tables import sources as sources_table
 from support.posts import LEASE, NO_GAP, NOON, a_claim, a_post, a_source, a_visit, visited

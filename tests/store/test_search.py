@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Connection
 
 from headwater.consumers.search import CONSUMER
-from headwater.crawl.follow import unfollow
 from headwater.errors import BadInput
+from headwater.follow.add import unfollow
 from headwater.model import Reader
-from headwater.store import search
 from headwater.store.db import Database
+from headwater.store.posts import search
 from support.log import consume_all
 from support.posts import NOON, a_post, a_source, visited
 

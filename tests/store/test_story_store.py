@@ -7,10 +7,12 @@ from datetime import timedelta
 from sqlalchemy import Connection, insert, select
 
 from headwater.model import Decision, Reader
-from headwater.store import folded, stories, stream
+from headwater.store import stories
 from headwater.store.db import Database
-from headwater.store.folded import FoldSettings
-from headwater.store.stream import Filter
+from headwater.store.posts import stream
+from headwater.store.posts.stream import Filter
+from headwater.store.stories import folded
+from headwater.store.stories.folded import FoldSettings
 from headwater.store.tables import posts, tenants, users
 from support.posts import NOON, a_post, a_source, visited
 
@@ -57,7 +59,7 @@ def test_a_page_is_full_of_entries_and_the_next_one_goes_on_after_it(db: Databas
         ids = told(conn, owner, *"abcdefgh")
         stories.save(conn, [first(ids[0]), first(ids[1]), *(joins(id, ids[0]) for id in ids[2:])], NOON)
         [page] = [stream.page(conn, owner, limit=1)]
-        after = stream.Position(page[0].post.created_at, page[0].post.id)
+        after = stream.StreamPosition(page[0].post.created_at, page[0].post.id)
         assert page[0].post.id == ids[1]
         assert [story.post.id for story in stream.page(conn, owner, after=after, limit=1)] == [ids[0]]
 

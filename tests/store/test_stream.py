@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, insert
 
-from headwater.crawl.follow import unfollow
+from headwater.follow.add import unfollow
 from headwater.model import Reader
-from headwater.store import stream
 from headwater.store.db import Database
-from headwater.store.stream import Filter, Position
+from headwater.store.posts import stream
+from headwater.store.posts.stream import Filter, StreamPosition
 from headwater.store.tables import tenants, users
 from support.posts import NOON, a_post, a_source, visited
 
@@ -28,7 +28,7 @@ def test_pages_follow_each_other_without_loss_or_repeat_while_new_posts_arrive(d
         seen, after = [], None
         while page := stream.posts_page(conn, owner, after=after, limit=4):
             seen += page
-            after = Position(page[-1].created_at, page[-1].id)
+            after = StreamPosition(page[-1].created_at, page[-1].id)
             newer = a_post(f"new {len(seen)}", created_at=NOON + timedelta(hours=len(seen)))
             visited(conn, source_id, [newer], NOON + timedelta(hours=len(seen)))
         assert len(seen) == len({post.id for post in seen}) == 25

@@ -16,18 +16,19 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from headwater import urls, wire
+from headwater.access.robots import Robots
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.reader import Reading, Task, perform
-from headwater.crawl.readers import _BY_CODE
 from headwater.crawl.record import report
-from headwater.crawl.robots import Robots
-from headwater.crawl.visiting import Tools, Way
+from headwater.crawl.visit.shared import Access, VisitTools
 from headwater.errors import NotAFeed, ReadFailed
 from headwater.model import Becoming, Facts, Image, Item, Page, Post, Reader, Request, Response, Source, SourceState
+from headwater.parse.pool import _BY_CODE
+from headwater.parse.process import Parsed, ParseTask, perform
 from headwater.sources import KINDS, Kind
 from headwater.sources.robots import Verdict
-from headwater.store import leases, sources
-from headwater.store.outbox import uuid7
+from headwater.store import sources
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from headwater.wire import Parts
 from support.web import Answer, Asked, Web
 
@@ -186,22 +187,22 @@ class ReadersHere:
     """What `Readers` does, in this process: it knows the kinds of tests."""
 
     async def read(self, source: Source, state: SourceState, response: Response) -> Page:
-        return self._perform(Task("read", source, state, response, MAX_BYTES)).page  # type: ignore[return-value]
+        return self._perform(ParseTask("read", source, state, response, MAX_BYTES)).page  # type: ignore[return-value]
 
     async def read_item(self, source: Source, item: Item, response: Response) -> Page:
-        return self._perform(Task("item", source, SourceState(), response, MAX_BYTES, item)).page  # type: ignore[return-value]
+        return self._perform(ParseTask("item", source, SourceState(), response, MAX_BYTES, item)).page  # type: ignore[return-value]
 
     async def recognise(self, source: Source, response: Response) -> Becoming | None:
-        return self._perform(Task("recognise", source, SourceState(), response, MAX_BYTES)).becomes
+        return self._perform(ParseTask("recognise", source, SourceState(), response, MAX_BYTES)).becomes
 
     async def verdict(self, rules: Response, url: str, agent: str) -> Verdict:
-        task = Task("robots", Source(0, "", ""), SourceState(), rules._replace(url=url), MAX_BYTES, agent=agent)
+        task = ParseTask("robots", Source(0, "", ""), SourceState(), rules._replace(url=url), MAX_BYTES, agent=agent)
         return self._perform(task).verdict  # type: ignore[return-value]
 
     async def links(self, source: Source, response: Response) -> list[str]:
-        return self._perform(Task("links", source, SourceState(), response, MAX_BYTES)).links
+        return self._perform(ParseTask("links", source, SourceState(), response, MAX_BYTES)).links
 
-    def _perform(self, task: Task) -> Reading:
+    def _perform(self, task: ParseTask) -> Parsed:
         reading = perform(task, BOARD_KINDS)
         if reading.error_code:
             raise _BY_CODE[reading.error_code](reading.error)
@@ -213,13 +214,13 @@ async def crawling_boards(
     parts: Parts,
     on_saved: Callable[..., None],
     *,
-    way: Callable[[Fetch], Way] | None = None,
+    way: Callable[[Fetch], Access] | None = None,
     browser: Callable[[Fetch], Fetch] | None = None,
 ) -> AsyncIterator[Crawler]:
     """As `wire.crawling`, with the kind of this module."""
     client, readers = wire.open_client(parts), ReadersHere()
     settings = parts.settings
-    tools = Tools(
+    tools = VisitTools(
         fetch=client.fetch,
         readers=readers,  # type: ignore[arg-type]
         now=parts.now,

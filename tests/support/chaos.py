@@ -29,13 +29,14 @@ from sqlalchemy import Connection, text
 from headwater.errors import StoreUnavailable
 from headwater.events import kafka
 from headwater.events.bell import Bell
-from headwater.events.catalogue import Kind, Payload
+from headwater.events.catalogue import EventKind, Payload
 from headwater.events.delivery import Consumer
 from headwater.events.kafka_setup import Cluster, set_up
-from headwater.store import letters, migrate, outbox, wakeups
+from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
-from headwater.work.consuming import consume
+from headwater.store.log import dead_letters, outbox, wakeups
+from headwater.store.log.outbox import LoggedEvent
+from headwater.work.consumers import consume
 from support.checkout import Checkout
 
 KEYS = 40
@@ -52,7 +53,7 @@ class Count(Payload, frozen=True):
     count: Annotated[int, Meta(description="its state after the change")]
 
 
-COUNTED = Kind("source.counted", Count, key="source_id", meaning="A key's state grew by one.")
+COUNTED = EventKind("source.counted", Count, key="source_id", meaning="A key's state grew by one.")
 
 
 def utc_now() -> datetime:
@@ -201,7 +202,7 @@ class Crew:
     def __init__(self, log: Log, writers: int, consumers: int) -> None:
         # From a server that has what is slow to import, and no threads: a process begins within milliseconds.
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["headwater.work.consuming", "headwater.store.migrate", "psycopg"])
+        self._context.set_forkserver_preload(["headwater.work.consumers", "headwater.store.migrate", "psycopg"])
         self._work: list[tuple[Callable[..., None], tuple[Any, ...]]] = [(write_until_killed, (log.url,))] * writers
         self._work += [(log.follow, (log.url, *log.arguments))] * consumers
         self._processes = [self._start(place) for place in range(len(self._work))]
@@ -304,7 +305,7 @@ def _catch_up(db: Database) -> None:
 
 def _progress(conn: Connection) -> tuple[int, int, int]:
     done = conn.execute(text("SELECT count(*) FROM chaos_effects")).scalar_one()
-    return done, sum(sum(states.values()) for states in letters.counts(conn).values()), changes(conn)
+    return done, sum(sum(states.values()) for states in dead_letters.counts(conn).values()), changes(conn)
 
 
 def judge(conn: Connection) -> Outcome:
@@ -326,5 +327,5 @@ def judge(conn: Connection) -> Outcome:
         missing=len(wanted - effects.keys()),
         twice=sum(count - 1 for count in effects.values()),
         disordered=disordered,
-        dead=letters.counts(conn).get(CONSUMER.name, {}).get("dead", 0),
+        dead=dead_letters.counts(conn).get(CONSUMER.name, {}).get("dead", 0),
     )

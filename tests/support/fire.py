@@ -24,7 +24,7 @@ from headwater import wire
 from headwater.settings import load
 from headwater.store.tables import checkpoints, event_outbox, items, posts, sources
 from headwater.wire import Parts
-from headwater.work import embedded
+from headwater.work import crawl_loop
 from support.gate import Gate
 
 MOST_PAGES_OF_A_LIFE = 3
@@ -44,7 +44,7 @@ def crawl_until_killed(environ: dict[str, str], crawling: Crawling) -> None:
 
     async def crawl() -> None:
         async with crawling(parts, lambda saved: None) as crawler:
-            await embedded.run(
+            await crawl_loop.run(
                 parts.db, crawler, wire.pace(parts.settings), parts.now, asyncio.Event(), asyncio.Event()
             )
 
@@ -58,7 +58,7 @@ class Fire:
         self.parts, self.gate, self.environ, self.crawling = parts, gate, environ, crawling
         # From a server that has what is slow to import, and no threads: a process begins within milliseconds.
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["headwater.wire", "headwater.work.embedded", "psycopg"])
+        self._context.set_forkserver_preload(["headwater.wire", "headwater.work.crawl_loop", "psycopg"])
         self._lives = 0
 
     def crawl(self, kills: int) -> None:

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer
 
 from headwater.events.kafka_setup import Cluster, make_topics, open_admin, set_up, topics, unregister
-from headwater.store import replication
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log import replication
+from headwater.store.log.outbox import LoggedEvent
 
 RETENTION = timedelta(days=7)
 PATIENCE = 120.0

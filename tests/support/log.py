@@ -12,9 +12,9 @@ from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer
 from headwater.events.log import pending, step
 from headwater.model import Event
-from headwater.store import outbox
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log import outbox
+from headwater.store.log.outbox import LoggedEvent
 from support.posts import NOON
 
 LEFT = """SELECT count(*) FROM event_outbox o WHERE NOT EXISTS (SELECT 1 FROM consumer_cursors c

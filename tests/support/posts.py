@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from headwater.crawl.follow import follow
 from headwater.crawl.record import record
+from headwater.follow.add import follow
 from headwater.model import Facts, Post, Reader, SavedVisit, SourceState, Visit
-from headwater.store import leases
-from headwater.store.outbox import uuid7
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 
 NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=180)

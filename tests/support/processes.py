@@ -14,7 +14,7 @@ CRAWL_UNTIL_KILLED = """
 import asyncio
 from headwater import wire
 from headwater.settings import load
-from headwater.work import embedded
+from headwater.work import crawl_loop
 
 def tell(saved):
     if not saved.accepted:
@@ -23,7 +23,7 @@ def tell(saved):
 async def crawl(parts):
     async with wire.crawling(parts, tell) as crawler:
         print("crawling", flush=True)
-        await embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, asyncio.Event())
+        await crawl_loop.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, asyncio.Event())
 
 asyncio.run(crawl(wire.open_parts(load())))
 """

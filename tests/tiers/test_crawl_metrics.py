@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import Connection, delete
 
 from api.running import Running
-from headwater.crawl import pool as pooling
+from headwater.follow import pool as pooling
 from headwater.model import Reader
-from headwater.store import crawl_metrics
-from headwater.store.crawl_metrics import HourMetrics
 from headwater.store.db import Database
 from headwater.store.tables import crawls
+from headwater.store.visits import metrics
+from headwater.store.visits.metrics import HourMetrics
 from support.posts import NOON, a_post, a_source, visited
 
 HOUR = timedelta(hours=1)
@@ -32,8 +32,8 @@ def an_hour_of_visits(conn: Connection, owner: Reader, at: datetime = NOON) -> N
 
 
 def counted(db: Database, now: datetime, hours: int = 48) -> list[HourMetrics]:
-    db.write_now(crawl_metrics.count_hours, now)
-    return db.read_now(crawl_metrics.recent, now, hours)
+    db.write_now(metrics.count_hours, now)
+    return db.read_now(metrics.recent, now, hours)
 
 
 def test_an_hour_says_what_its_visits_brought(db: Database, owner: Reader) -> None:  # A8
@@ -90,7 +90,7 @@ def test_the_hours_are_served_and_drawn(on_both: Running) -> None:  # A8
     now = on_both.parts.now()
     assert "Nothing is counted yet" in on_both.browser().get("/crawling").text
     on_both.parts.db.write_now(an_hour_of_visits, on_both.owner, now - timedelta(minutes=59))
-    on_both.parts.db.write_now(crawl_metrics.count_hours, now)
+    on_both.parts.db.write_now(metrics.count_hours, now)
     found = on_both.program().get("/api/crawl/metrics").json()["items"]
     assert sum(one["crawls_successful"] + one["crawls_empty"] + one["crawls_failed"] for one in found) == 5
     assert sum(one["posts_new"] for one in found) == 2

@@ -9,13 +9,14 @@ from sqlalchemy import Connection, select, update
 
 from api.running import Running
 from headwater.crawl import monitors
-from headwater.crawl.monitors import Limits
+from headwater.crawl.monitors import AlertLimits
 from headwater.model import Reader
-from headwater.store import alerts, budgets
-from headwater.store.budgets import Budget
 from headwater.store.db import Database
+from headwater.store.sources import limits
+from headwater.store.sources.limits import Budget
 from headwater.store.tables import event_outbox
 from headwater.store.tables import sources as sources_table
+from headwater.store.visits import alerts
 from support.posts import NOON, a_source, visited
 
 MINUTE = timedelta(minutes=1)
@@ -30,7 +31,7 @@ def names(found: list[alerts.Alert]) -> list[str]:
     return [alert.name for alert in found]
 
 
-LIMITS = Limits()
+LIMITS = AlertLimits()
 BUDGET = Budget("reddit api", 60, MINUTE)
 
 
@@ -81,13 +82,13 @@ def test_many_requests_within_a_minute_raise_an_alert_by_the_count_that_all_proc
 ) -> None:  # A11
     def work(conn: Connection) -> None:
         for number in range(54):
-            assert budgets.take(conn, BUDGET, NOON + timedelta(milliseconds=number)) is None
+            assert limits.take(conn, BUDGET, NOON + timedelta(milliseconds=number)) is None
         assert monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE / 2) == ([], [])
-        budgets.take(conn, BUDGET, NOON + MINUTE / 2)
+        limits.take(conn, BUDGET, NOON + MINUTE / 2)
         [raised] = monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE / 2).raised
         assert (raised.name, raised.detail) == ("api_calls", "55 requests to Reddit within 60 seconds; 60 are allowed.")
         assert names(monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE * 2).cleared) == ["api_calls"]
-        assert budgets.use_since(conn, BUDGET, NOON - MINUTE) == {NOON: 55, NOON + MINUTE * 2: 0}
+        assert limits.use_since(conn, BUDGET, NOON - MINUTE) == {NOON: 55, NOON + MINUTE * 2: 0}
         assert [kind for kind, _ in alert_events(conn)] == ["alert.raised", "alert.cleared"]
 
     db.write_now(work)

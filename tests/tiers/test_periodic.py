@@ -17,11 +17,11 @@ from api.running import Running
 from headwater import wire
 from headwater.cli.commands import app
 from headwater.model import Reader
-from headwater.store import crawl_metrics
 from headwater.store.db import Database
 from headwater.store.tables import crawl_metrics as hours_table
 from headwater.store.tables import posts_hot, sources
-from headwater.work import embedded, periodic
+from headwater.store.visits import metrics
+from headwater.work import crawl_loop, periodic
 from headwater.work.periodic import JOBS, QUEUES, Job, is_expired, next_run
 from support.posts import NOON, a_post, a_source, visited
 
@@ -84,7 +84,7 @@ async def test_the_loop_does_all_work_at_the_start_and_ends_when_told(on_both: R
         forget_events=lambda: note("events"),
     )
     async with asyncio.timeout(30):
-        await embedded.keep_house(house, stop)
+        await crawl_loop.run_periodic(house, stop)
     assert sorted(done) == ["events", "hubs", "visit", "warm up"]
 
 
@@ -100,10 +100,10 @@ def test_the_days_that_are_over_are_summed_up_once(db: Database, owner: Reader) 
     def work(conn: Connection) -> None:
         for hour, new, total in ((0, 5, 7), (23, 6, 8), (24, 100, 9)):
             an_hour(conn, yesterday + HOUR * hour, new, total)
-        assert crawl_metrics.count_days(conn, today - MINUTE) == 0
-        assert crawl_metrics.count_days(conn, today) == 1
-        assert crawl_metrics.count_days(conn, today + HOUR) == 0
-        [day] = crawl_metrics.recent_days(conn, today, 14)
+        assert metrics.count_days(conn, today - MINUTE) == 0
+        assert metrics.count_days(conn, today) == 1
+        assert metrics.count_days(conn, today + HOUR) == 0
+        [day] = metrics.recent_days(conn, today, 14)
         assert (day.hour, day.posts_new, day.visits, day.sources_total) == (yesterday, 11, 8, 8)
         assert day.cache_hit_rate == pytest.approx(1 / 3)
 

@@ -13,15 +13,16 @@ from sqlalchemy import Connection, select, text, update
 from typer.testing import CliRunner
 
 from headwater.cli.commands import app
-from headwater.crawl import follow as following
-from headwater.crawl import pool as pooling
-from headwater.crawl.pool import Candidate
-from headwater.crawl.tiers import BY_NAME
 from headwater.errors import BadDocument
+from headwater.follow import add as following
+from headwater.follow import pool as pooling
+from headwater.follow.pool import Candidate
+from headwater.follow.tiers import BY_NAME
 from headwater.model import Reader
-from headwater.store import leases, pool, sources
+from headwater.store import sources
 from headwater.store.db import Database
-from headwater.store.pool import Standing
+from headwater.store.sources import leases, pool
+from headwater.store.sources.pool import Standing
 from headwater.store.tables import sources as sources_table
 from support.posts import LEASE, NO_GAP, NOON, a_post, a_source, visited
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from api.running import Running
 from headwater.cli.commands import app
-from headwater.crawl.follow import unfollow
-from headwater.store import history
+from headwater.follow.add import unfollow
+from headwater.store.posts import history
 from support.posts import NOON, a_post, visited
 
 DAY = timedelta(days=1)

@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from api.running import Running
-from headwater.crawl.follow import follow
-from headwater.store import sources, stream
+from headwater.follow.add import follow
+from headwater.store import sources
+from headwater.store.posts import stream
 from support.posts import a_post
 
 Open = Callable[..., Page]

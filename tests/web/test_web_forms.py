@@ -10,8 +10,9 @@ import pytest
 
 from api.running import Answer, Client, Running
 from headwater.accounts import tokens
-from headwater.crawl.follow import follow
-from headwater.store import sources, stream
+from headwater.follow.add import follow
+from headwater.store import sources
+from headwater.store.posts import stream
 from headwater.web import starter
 from headwater.web.pages import PAGE
 from support.posts import NOON, a_claim, a_post

@@ -9,12 +9,13 @@ from sqlalchemy import Connection, update
 
 from api.running import Running
 from headwater.crawl import monitors
-from headwater.crawl import pool as pooling
-from headwater.crawl.monitors import Limits
-from headwater.store import budgets, crawl_metrics, listings
-from headwater.store.listings import Listing
-from headwater.store.publishing import by_day
+from headwater.crawl.monitors import AlertLimits
+from headwater.follow import pool as pooling
+from headwater.store.sources import limits, listings
+from headwater.store.sources.listings import Listing
+from headwater.store.sources.pool import posts_by_day
 from headwater.store.tables import sources
+from headwater.store.visits import metrics
 from headwater.wire import reddit_budget
 from support.posts import NOON, a_post, a_source, visited
 
@@ -46,8 +47,8 @@ def test_days_are_those_of_utc_and_none_is_left_out(db: Any, owner: Any) -> None
         midnight = NOON - 12 * HOUR
         times = [midnight, midnight - timedelta(microseconds=1), NOON, NOON - 5 * DAY, NOON + 2 * DAY]
         visited(conn, source_id, [a_post(str(n), created_at=at) for n, at in enumerate(times)])
-        assert [count for _, count in by_day(conn, source_id, NOON, 3)] == [0, 1, 2]
-        assert by_day(conn, source_id, NOON, 1)[0][0] == midnight
+        assert [count for _, count in posts_by_day(conn, source_id, NOON, 3)] == [0, 1, 2]
+        assert posts_by_day(conn, source_id, NOON, 1)[0][0] == midnight
 
     db.write_now(work)
 
@@ -68,11 +69,11 @@ def test_the_dashboard_draws_requests_against_their_limit_and_sums_up_days(on_bo
     budget = reddit_budget(parts.settings)
 
     def work(conn: Connection) -> None:
-        budgets.take(conn, budget, now)
-        monitors.watch_calls(conn, budget, Limits(), now)
+        limits.take(conn, budget, now)
+        monitors.watch_calls(conn, budget, AlertLimits(), now)
         conn.execute(update(sources).values(pooled_at=now, kind="reddit"))
-        crawl_metrics.count_hours(conn, now)
-        crawl_metrics.count_days(conn, now + DAY)
+        metrics.count_hours(conn, now)
+        metrics.count_days(conn, now + DAY)
 
     parts.db.write_now(work)
     page = on_both.browser().get("/crawling").text

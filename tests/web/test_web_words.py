@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.watched import SOURCE
-from headwater.web import words
+from headwater.web import formatting
 from support.posts import NOON
 
 
@@ -29,7 +29,7 @@ from support.posts import NOON
     ],
 )
 def test_how_long_ago(passed: timedelta, said: str) -> None:
-    assert words.ago(NOON - passed, NOON) == said
+    assert formatting.ago(NOON - passed, NOON) == said
 
 
 @pytest.mark.parametrize(
@@ -45,24 +45,24 @@ def test_how_long_ago(passed: timedelta, said: str) -> None:
     ],
 )
 def test_when_a_source_is_checked_next(changes: dict[str, object], said: str) -> None:
-    assert words.next_check(SOURCE._replace(**changes), NOON) == said  # type: ignore[arg-type]
+    assert formatting.next_check(SOURCE._replace(**changes), NOON) == said  # type: ignore[arg-type]
 
 
 def test_a_source_settles_when_nothing_is_about_to_happen() -> None:
-    assert words.is_settled(SOURCE, NOON)
-    assert words.is_settled(SOURCE._replace(active=False, next_check_at=NOON), NOON)
-    assert not words.is_settled(SOURCE._replace(checking=True), NOON)
-    assert not words.is_settled(SOURCE._replace(next_check_at=NOON), NOON)
-    assert not words.is_settled(SOURCE._replace(status="new"), NOON)
+    assert formatting.is_settled(SOURCE, NOON)
+    assert formatting.is_settled(SOURCE._replace(active=False, next_check_at=NOON), NOON)
+    assert not formatting.is_settled(SOURCE._replace(checking=True), NOON)
+    assert not formatting.is_settled(SOURCE._replace(next_check_at=NOON), NOON)
+    assert not formatting.is_settled(SOURCE._replace(status="new"), NOON)
 
 
 def test_a_state_nobody_foresaw_is_still_shown() -> None:
-    assert words.state_of(SOURCE._replace(status="asleep")).word == "asleep"
+    assert formatting.state_of(SOURCE._replace(status="asleep")).word == "asleep"
 
 
 def test_a_source_without_a_title_goes_by_its_address() -> None:
-    assert words.name_of(SOURCE) == "The News"
-    assert words.name_of(SOURCE._replace(title=SOURCE.address)) == "news.example/feed"
+    assert formatting.name_of(SOURCE) == "The News"
+    assert formatting.name_of(SOURCE._replace(title=SOURCE.address)) == "news.example/feed"
 
 
 @pytest.mark.parametrize(
@@ -76,24 +76,24 @@ def test_a_source_without_a_title_goes_by_its_address() -> None:
     ],
 )
 def test_posts_stand_under_their_day(when: datetime, said: str) -> None:
-    assert words.day(when, NOON, UTC) == said
+    assert formatting.day(when, NOON, UTC) == said
 
 
 def test_the_excerpt_is_text_without_the_title_it_repeats() -> None:
-    assert words.excerpt("<p>Rivers: they <b>flow</b> &amp; flow.</p>", "Rivers") == "they flow & flow."
-    assert words.excerpt("<p>Rivers</p>", "Rivers") == ""
-    assert words.excerpt("word " * 200, "").endswith("word…")
+    assert formatting.excerpt("<p>Rivers: they <b>flow</b> &amp; flow.</p>", "Rivers") == "they flow & flow."
+    assert formatting.excerpt("<p>Rivers</p>", "Rivers") == ""
+    assert formatting.excerpt("word " * 200, "").endswith("word…")
 
 
 def test_an_excerpt_is_never_cut_inside_a_tag() -> None:
     content = "a" * 3990 + '<img src="https://news.example/picture.png" alt="x">' + "b" * 100
-    assert "<img" not in words.excerpt(content.replace("a" * 3990, "a " * 1995), "")
+    assert "<img" not in formatting.excerpt(content.replace("a" * 3990, "a " * 1995), "")
 
 
 @given(st.text(max_size=300), st.text(max_size=20))
 def test_an_excerpt_is_short_whatever_the_text(content: str, title: str) -> None:
-    assert len(words.excerpt(content, title)) <= words.EXCERPT_CHARACTERS + 1
+    assert len(formatting.excerpt(content, title)) <= formatting.EXCERPT_CHARACTERS + 1
 
 
 def test_sizes_are_short() -> None:
-    assert [words.size(count) for count in (0, 1023, 2048, 5 * 1024 * 1024)] == ["0 B", "1023 B", "2 KB", "5.0 MB"]
+    assert [formatting.size(count) for count in (0, 1023, 2048, 5 * 1024 * 1024)] == ["0 B", "1023 B", "2 KB", "5.0 MB"]

@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, insert
 
 from headwater import wire
-from headwater.events import webhooks as asked
+from headwater.app import webhooks as asked
+from headwater.app.webhooks import Created
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
-from headwater.events.webhooks import Created
 from headwater.model import Reader
 from headwater.settings import load
-from headwater.store import outbox, webhooks
+from headwater.store.log import outbox
+from headwater.store.people import webhooks
+from headwater.store.people.webhooks import Delivery, Webhook
 from headwater.store.tables import tenants, users
-from headwater.store.webhooks import Delivery, Webhook
 from headwater.wire import Parts
 from support.posts import NOON, a_source
 from support.web import ALLOW_LOOPBACK

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 from headwater.events import cloudevents
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
-from headwater.store.outbox import LoggedEvent, Position
+from headwater.store.log.outbox import LoggedEvent, LogPosition
 from support.posts import NOON
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 DATA = SOURCE_RETIRED(SourceFacts(source_id=7, address="https://news.example/é"), once="7").data
 
 
-def an_event(position: Position = Position(0, 42), traceparent: str | None = PARENT) -> LoggedEvent:
+def an_event(position: LogPosition = LogPosition(0, 42), traceparent: str | None = PARENT) -> LoggedEvent:
     return LoggedEvent(
         position, "019a-id", "source.retired", 1, "source:7", None, None, traceparent, NOON, DATA
     )  # fmt: skip
@@ -57,7 +57,13 @@ def test_an_event_that_is_part_of_no_trace_says_nothing_of_one() -> None:
 
 
 def test_sequences_sort_as_text_in_the_order_of_the_log() -> None:
-    places = [Position(0, 9), Position(0, 10), Position(1, 1), Position(2**40, 0), Position(2**40, 2**62)]
+    places = [
+        LogPosition(0, 9),
+        LogPosition(0, 10),
+        LogPosition(1, 1),
+        LogPosition(2**40, 0),
+        LogPosition(2**40, 2**62),
+    ]
     said = [cloudevents.attributes(an_event(place), "headwater", "")["sequence"] for place in places]
     assert sorted(said) == said
 

@@ -11,9 +11,9 @@ from playwright.sync_api import Page, expect
 
 from api.running import Running, running
 from headwater.accounts import tokens
-from headwater.events import webhooks as asked
-from headwater.store import webhooks
-from headwater.store.webhooks import Webhook
+from headwater.app import webhooks as asked
+from headwater.store.people import webhooks
+from headwater.store.people.webhooks import Webhook
 from web import conftest as pages
 
 Open = Callable[..., Page]

@@ -8,15 +8,23 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
+from headwater.app import webhooks as asked
 from headwater.consumers.webhooks import CONSUMER
-from headwater.crawl.follow import follow, unfollow
-from headwater.events import webhooks as asked
+from headwater.follow.add import follow, unfollow
 from headwater.model import Reader
-from headwater.store import deliveries, outbox, webhooks
 from headwater.store.db import Database
-from headwater.store.deliveries import BATCH, GIVE_UP_AFTER, LONGEST_WAIT, RETRIES, Claim, Outcome
-from headwater.store.outbox import uuid7
-from headwater.store.webhooks import Webhook
+from headwater.store.log import outbox
+from headwater.store.log.outbox import uuid7
+from headwater.store.people import deliveries, webhooks
+from headwater.store.people.deliveries import (
+    BATCH,
+    GIVE_UP_AFTER,
+    LONGEST_WAIT,
+    RETRIES,
+    DeliveryClaim,
+    DeliveryOutcome,
+)
+from headwater.store.people.webhooks import Webhook
 from support.log import an_event, consume_all
 from support.posts import NOON, a_post, a_source, visited
 from webhooks.sending import a_reader
@@ -35,7 +43,7 @@ def waiting(db: Database, webhook: Webhook) -> list[str]:
     return [one.kind for one in log[::-1] if one.state == "waiting"]
 
 
-def claim(db: Database, now: datetime = NOON, **options: Any) -> list[Claim]:
+def claim(db: Database, now: datetime = NOON, **options: Any) -> list[DeliveryClaim]:
     given = {"lease": uuid7(), "lease_for": LEASE, "well": 100, "troubled": 100, **options}
     return db.write_now(deliveries.claim_due, now=now, **given)
 
@@ -49,11 +57,13 @@ def queued(db: Database, owner: Reader, *numbers: int) -> Webhook:
     return webhook
 
 
-def outcome(one: Claim, place: int = 0, error: str | None = None, now: datetime = NOON, **fields: Any) -> Outcome:
-    return Outcome(one.waiting[place], now, 0.1, 500 if error else 200, error)._replace(**fields)
+def outcome(
+    one: DeliveryClaim, place: int = 0, error: str | None = None, now: datetime = NOON, **fields: Any
+) -> DeliveryOutcome:
+    return DeliveryOutcome(one.waiting[place], now, 0.1, 500 if error else 200, error)._replace(**fields)
 
 
-def record(db: Database, one: Claim, *outcomes: Outcome, now: datetime = NOON) -> bool:
+def record(db: Database, one: DeliveryClaim, *outcomes: DeliveryOutcome, now: datetime = NOON) -> bool:
     return db.write_now(deliveries.record, one, list(outcomes), now, 0.0)
 
 

@@ -11,9 +11,9 @@ from datetime import timedelta
 
 import pytest
 
-from headwater.events import webhooks as asked
-from headwater.store import deliveries
-from headwater.store.deliveries import GIVE_UP_AFTER
+from headwater.app import webhooks as asked
+from headwater.store.people import deliveries
+from headwater.store.people.deliveries import GIVE_UP_AFTER
 from webhooks.receiver import Got, Receiver
 from webhooks.sending import Sending, opened
 

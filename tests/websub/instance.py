@@ -17,11 +17,12 @@ from headwater import wire
 from headwater.api.app import create_app
 from headwater.cli.up import Server
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.model import DueSource, Reader, SavedVisit
 from headwater.settings import load
-from headwater.store import leases, stream
-from headwater.store.outbox import uuid7
+from headwater.store.log.outbox import uuid7
+from headwater.store.posts import stream
+from headwater.store.sources import leases
 from headwater.store.tables import event_outbox, hub_subscriptions, posts, sources
 from headwater.wire import Parts
 from support.hub import Answered, Hub, offering

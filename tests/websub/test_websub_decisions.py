@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.crawl.record import heard_in
-from headwater.crawl.websub import is_signed
+from headwater.follow.push import is_signed
 from headwater.model import Facts, SavedVisit, StoredPost
-from headwater.store.hub_subscriptions import MOST_TRUST, Heard, retry_after, trust_after
+from headwater.store.sources.hubs import MOST_TRUST, Heard, retry_after, trust_after
 from support.posts import a_post, a_visit
 
 HUB = "https://hub.example/"

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 
 from headwater import wire
-from headwater.crawl.follow import follow
+from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.settings import load
-from headwater.store import stream
+from headwater.store.posts import stream
 from headwater.store.tables import event_outbox, hub_subscriptions
 from headwater.wire import Parts
 from support.hub import Hub, offering

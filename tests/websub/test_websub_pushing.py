@@ -16,9 +16,9 @@ import pytest
 import structlog
 
 from headwater.api.websub import MOST_AT_ONCE
-from headwater.crawl.websub import record_push
-from headwater.store import pushes
+from headwater.crawl.push import record_push
 from headwater.store.db import Database
+from headwater.store.sources import hubs
 from support.hub import Hub, call
 from support.posts import a_post
 from support.web import Answer, Web, rss
@@ -291,7 +291,7 @@ async def test_bringing_a_visit_forward_leaves_a_visit_under_way_alone(headwater
     source_id = await headwater.subscribed("first")
     headwater.ahead += timedelta(minutes=6)
     await headwater.claim(source_id)
-    assert not await headwater.parts.db.write(pushes.bring_forward, source_id, headwater.parts.now())
+    assert not await headwater.parts.db.write(hubs.bring_forward, source_id, headwater.parts.now())
 
 
 async def test_neither_id_nor_secret_is_in_a_log(headwater: Instance, caplog: pytest.LogCaptureFixture) -> None:  # H67

@@ -11,8 +11,9 @@ from sqlalchemy import select
 
 from headwater import wire
 from headwater.accounts import tokens
-from headwater.crawl.follow import unfollow
-from headwater.store import hub_subscriptions, tables
+from headwater.follow.add import unfollow
+from headwater.store import tables
+from headwater.store.sources import hubs
 from headwater.work import periodic
 from support.hub import CHALLENGE, Hub, call, hub_on_loopback, offering
 from support.web import Answer, Web, rss
@@ -287,9 +288,9 @@ async def test_each_look_for_work_uses_an_index(headwater: Instance) -> None:
         now = headwater.parts.now()
         found = ""
         for statement, given in (
-            (hub_subscriptions._select_due, (now, 9)),
-            (hub_subscriptions._leave, (now,)),
-            (hub_subscriptions._find, ("id",)),
+            (hubs._select_due, (now, 9)),
+            (hubs._leave, (now,)),
+            (hubs._find, ("id",)),
         ):
             cursor = conn.connection.cursor()
             cursor.execute(explain + statement.sql(conn), given)

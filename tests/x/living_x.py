@@ -11,12 +11,12 @@ from sqlalchemy import Connection, select
 
 from headwater import wire
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.follow import follow
-from headwater.crawl.visiting import Tools
+from headwater.crawl.visit.shared import VisitTools
+from headwater.follow.add import follow
 from headwater.model import SavedVisit
 from headwater.sim.x_world import SimX
-from headwater.store import leases
-from headwater.store.outbox import uuid7
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from headwater.store.tables import posts, sources
 from headwater.wire import Parts
 
@@ -30,7 +30,7 @@ class Living:
         self.parts, self.x = parts, x
         self.saved: list[SavedVisit] = []
         self.client, self.readers = wire.open_client(parts), wire.open_readers(parts)
-        tools = Tools(
+        tools = VisitTools(
             fetch=self.client.fetch,
             readers=self.readers,
             now=parts.now,

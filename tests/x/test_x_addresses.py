@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from headwater.crawl.follow import kind_and_address
 from headwater.errors import BadAddress, BadInput
+from headwater.follow.add import kind_and_address
 from headwater.model import Request, Source, SourceState
 from headwater.sim.x_accounts import number_at
 from headwater.sources import KINDS, x

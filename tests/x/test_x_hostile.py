@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.crawl.x_api import is_spent, pause_after, posts_in, refuse, token_from, with_pause, words_of
+from headwater.access.x import is_spent, pause_after, posts_in, refuse, token_from, with_pause, words_of
 from headwater.errors import BadInput, Blocked, EmptyAnswer, NotAFeed, ReadFailed, SourceFailure, StatusRefused, TooDeep
 from headwater.model import Page, Post, Response, Source, SourceState
 from headwater.sim.x_accounts import number_at

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from api.running import running
-from headwater.crawl.follow import follow
-from headwater.crawl.x_api import METER, keep_token
-from headwater.store import meters
-from headwater.store.meters import Allowance
+from headwater.access.x import METER, keep_token
+from headwater.follow.add import follow
+from headwater.store.sources import limits
+from headwater.store.sources.limits import Allowance
 
 
 def test_the_page_about_crawling_says_what_x_needs_and_what_of_the_month_is_used(store_url: str) -> None:
@@ -16,8 +16,8 @@ def test_the_page_about_crawling_says_what_x_needs_and_what_of_the_month_is_used
         parts.db.write_now(follow, headwater.owner, "@hashrate", parts.now())
         assert "no token for it is set" in headwater.browser().get("/crawling").text
         parts.db.write_now(keep_token, parts.seal("a-bearer-token"), parts.now())
-        parts.db.write_now(meters.count_request, METER, Allowance(0, 0), parts.now())
-        parts.db.write_now(meters.count_posts, METER, 1234, parts.now())
+        parts.db.write_now(limits.count_request, METER, Allowance(0, 0), parts.now())
+        parts.db.write_now(limits.count_posts, METER, 1234, parts.now())
         page = headwater.browser().get("/crawling").text
     assert "1 of 10,000 requests and 1,234 of 10,000 posts this month" in page
     assert "a-bearer-token" not in page

@@ -8,7 +8,7 @@ from datetime import timedelta
 from headwater.sim.reddit_world import Faults
 from headwater.sim.x_accounts import Habits
 from headwater.sim.x_world import Limits, SimX, simulated
-from headwater.store import meters
+from headwater.store.sources import limits
 from headwater.store.tables import crawls, post_versions, posts, sources
 from headwater.wire import Parts
 from x.living_x import Living, listed_ids, rows, stored_ids
@@ -238,7 +238,7 @@ async def test_a_spent_month_makes_sources_wait_for_the_next_and_say_so(serve: S
         waits = await living.visit(account)
         assert (waits.visit.outcome, len(x.asked)) == ("deferred", 3)
         [source] = rows(living.parts, sources)
-        assert source.next_check_at == meters.month_ends(x.clock.now())
+        assert source.next_check_at == limits.month_ends(x.clock.now())
         assert "3 requests" in source.waits_for
         assert source.status == "ok"
         x.clock.advance(source.next_check_at - x.clock.now())
@@ -257,7 +257,7 @@ async def test_a_month_that_is_spent_in_the_middle_of_a_crawl_lets_it_go_on_in_t
         x.clock.advance(10 * HOUR)
         half = await living.visit(account)
         assert (half.visit.outcome, half.visit.unfinished) == ("ok", True)
-        used = living.parts.db.read_now(meters.used, "x", x.clock.now())
+        used = living.parts.db.read_now(limits.used_this_month, "x", x.clock.now())
         assert 90 <= used.posts < 90 + 40 * 2
     async with Living(open_parts(x, X_MONTHLY_POSTS="0"), x) as living:
         assert (await living.visit(account)).visit.outcome == "ok"

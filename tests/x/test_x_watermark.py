@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
-from headwater.crawl import paged
 from headwater.crawl.checkpoint import COMPLETED
-from headwater.crawl.follow import follow
 from headwater.crawl.record import record
-from headwater.crawl.visiting import Tools
+from headwater.crawl.visit import listing
+from headwater.crawl.visit.shared import VisitTools
+from headwater.follow.add import follow
 from headwater.model import Page, Reader, Request, Response, Source, SourceState, Visit
 from headwater.sim.reddit_world import Faults
 from headwater.sim.serving import Ask
@@ -24,9 +24,9 @@ from headwater.sim.x_http import answer_with_faults
 from headwater.sim.x_lists import NOT_YET_FOUND
 from headwater.sim.x_world import Limits, SimX, simulated
 from headwater.sources import KINDS, x
-from headwater.store import leases
 from headwater.store.db import Database
-from headwater.store.outbox import uuid7
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from headwater.store.tables import checkpoints, posts, sources
 from headwater.text import plain
 
@@ -130,8 +130,8 @@ def take(db: Database, way: AtOnce, source_id: int, step: Step) -> Visit:
     wanted = {**due.source.settings, "page_size": step.page_size, "max_pages": 0}
     due = due._replace(source=due.source._replace(settings=wanted))
     readers: Any = way
-    tools = Tools(way.fetch, readers, now, lambda: 0.0, HOUR, 60.0, 0.0, {}, lambda _: "", {"x": way})
-    ended = asyncio.run(paged.visit(due, tools, db))
+    tools = VisitTools(way.fetch, readers, now, lambda: 0.0, HOUR, 60.0, 0.0, {}, lambda _: "", {"x": way})
+    ended = asyncio.run(listing.visit(due, tools, db))
     [saved] = db.write_now(record, [ended], now())
     assert saved.accepted
     return ended

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store import accounts
+from headwater.store.people import accounts
 
 LOGIN_LINK_LIFE = timedelta(days=1)
 SESSION_LIFE = timedelta(days=30)

@@ -8,8 +8,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from headwater.api.shapes import Time, iso, iso_or_none
-from headwater.store.checkpoints import CheckpointRow
-from headwater.store.statistics import Statistics
+from headwater.store.visits.checkpoints import CheckpointRow
+from headwater.store.visits.statistics import Statistics
 
 
 class CheckpointJson(TypedDict):

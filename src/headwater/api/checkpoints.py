@@ -17,8 +17,8 @@ from headwater.api.inputs import Id
 from headwater.crawl.checkpoint import Checkpoint
 from headwater.errors import NotFound
 from headwater.model import Reader
-from headwater.store import checkpoints, statistics
-from headwater.store.checkpoints import CheckpointRow
+from headwater.store.visits import checkpoints, statistics
+from headwater.store.visits.checkpoints import CheckpointRow
 from headwater.wire import Parts
 
 router = APIRouter(prefix="/api", tags=["crawling"])

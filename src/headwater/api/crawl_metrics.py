@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 
 from headwater.api.auth import Asking, WithParts
 from headwater.api.shapes import Time, iso
-from headwater.store import crawl_metrics
-from headwater.store.crawl_metrics import HourMetrics
+from headwater.store.visits import metrics
+from headwater.store.visits.metrics import HourMetrics
 
 MOST_HOURS = 31 * 24
 
@@ -65,7 +65,7 @@ EXAMPLES = {"HoursJson": {"items": [_HOUR]}}
 @router.get("/metrics", summary="How crawling went, hour by hour")
 async def list_hours(parts: WithParts, reader: Asking, hours: Hours = 48) -> HoursJson:
     """Counted every five minutes; the present hour is not over."""
-    found = await parts.db.read(crawl_metrics.recent, parts.now(), hours)
+    found = await parts.db.read(metrics.recent, parts.now(), hours)
     return {"items": [hour_json(one) for one in found]}
 
 

@@ -8,7 +8,7 @@ import struct
 from datetime import UTC, datetime, timedelta
 
 from headwater.errors import BadCursor
-from headwater.store.stream import Position, Story, StreamPost
+from headwater.store.posts.stream import Story, StreamPosition, StreamPost
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -27,13 +27,13 @@ def of_id(id: int) -> str:
     return _encode(id)
 
 
-def position(cursor: str | None) -> Position | None:
+def position(cursor: str | None) -> StreamPosition | None:
     """Where a page of posts or stories ended."""
     if cursor is None:
         return None
     microseconds, post_id = _decode(cursor, 2)
     try:
-        return Position(_EPOCH + timedelta(microseconds=microseconds), post_id)
+        return StreamPosition(_EPOCH + timedelta(microseconds=microseconds), post_id)
     except OverflowError as error:
         raise BadCursor(_ADVICE) from error
 

@@ -13,10 +13,10 @@ from headwater.api import (
     checkpoint_shapes,
     checkpoints,
     crawl_metrics,
+    dead_letters,
     health,
     history,
     images,
-    letters,
     live,
     posts,
     sources,
@@ -39,7 +39,7 @@ ROUTERS = (
     health.router,
     crawl_metrics.router,
     checkpoints.router,
-    letters.router,
+    dead_letters.router,
     webhooks.router,
 )
 TITLE = "Headwater"
@@ -99,7 +99,7 @@ def openapi() -> dict[str, Any]:
 
 def _examples() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    parts = (webhook_shapes, letters, health, history, images, crawl_metrics, checkpoint_shapes)
+    parts = (webhook_shapes, dead_letters, health, history, images, crawl_metrics, checkpoint_shapes)
     for declared in (EXAMPLES, *(part.EXAMPLES for part in parts)):
         found.update(declared)
     return found

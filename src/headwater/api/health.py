@@ -20,7 +20,9 @@ from headwater.errors import StoreUnavailable
 from headwater.events import health
 from headwater.events.health import Figure, Observed
 from headwater.events.live import Live
-from headwater.store import alerts, log_health, migrate, sources
+from headwater.store import migrate, sources
+from headwater.store.log import health as log_health
+from headwater.store.visits import alerts
 from headwater.wire import Parts
 
 log = structlog.get_logger(__name__)

@@ -14,8 +14,8 @@ from headwater.api.auth import Asking, WithParts
 from headwater.api.inputs import Id
 from headwater.api.shapes import Time, iso, iso_or_none
 from headwater.errors import BadInput, NotFound
-from headwater.store import history
-from headwater.store.history import PostVersion
+from headwater.store.posts import history
+from headwater.store.posts.history import PostVersion
 
 router = APIRouter(prefix="/api", tags=["posts"])
 

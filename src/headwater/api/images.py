@@ -12,8 +12,9 @@ from headwater.api.auth import Asking, WithParts
 from headwater.api.inputs import Id
 from headwater.api.shapes import Time, iso, iso_or_none
 from headwater.errors import NotFound
-from headwater.store import images, stream
+from headwater.store import images
 from headwater.store.images import ImageRecord
+from headwater.store.posts import stream
 
 router = APIRouter(prefix="/api", tags=["images"])
 

@@ -11,11 +11,11 @@ from typing_extensions import TypedDict
 from headwater.api import cursors
 from headwater.api.auth import Asking, WithParts
 from headwater.api.inputs import MAX_ID, Cursor, Id, Limit, MarkedPosts, Name, PostState
-from headwater.api.shapes import Page, PostJson, StoryJson, post_json, story_json
+from headwater.api.shapes import PageJson, PostJson, StoryJson, post_json, story_json
 from headwater.errors import BadInput, NotFound
 from headwater.model import Reader
-from headwater.store import stream
-from headwater.store.stream import Filter
+from headwater.store.posts import stream
+from headwater.store.posts.stream import Filter
 from headwater.wire import Parts
 
 router = APIRouter(prefix="/api", tags=["posts"])
@@ -48,7 +48,7 @@ class Marked(TypedDict):
 @router.get("/stream", summary="Read the stream: stories, newest first", tags=["stream"])
 async def read_stream(
     parts: WithParts, reader: Asking, wanted: Wanted, cursor: Cursor = None, limit: Limit = 50
-) -> Page[StoryJson]:
+) -> PageJson[StoryJson]:
     after = cursors.position(cursor)
     found = await parts.db.read(stream.page, reader, wanted, after=after, limit=limit + 1)
     more = cursors.of_story(found[limit - 1]) if len(found) > limit else None
@@ -58,7 +58,7 @@ async def read_stream(
 @router.get("/posts", summary="List posts, newest first")
 async def list_posts(
     parts: WithParts, reader: Asking, wanted: Wanted, cursor: Cursor = None, limit: Limit = 50
-) -> Page[PostJson]:
+) -> PageJson[PostJson]:
     after = cursors.position(cursor)
     found = await parts.db.read(stream.posts_page, reader, wanted, after=after, limit=limit + 1)
     more = cursors.of_post(found[limit - 1]) if len(found) > limit else None

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from headwater.store.folded import Member
+from headwater.store.posts.stream import Story, StreamPost
 from headwater.store.sources import PastVisit, WatchedSource
-from headwater.store.stream import Story, StreamPost
+from headwater.store.stories.folded import ShownMember
 
 T = TypeVar("T")
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -115,7 +115,7 @@ class StoryJson(TypedDict):
     members: list[MemberJson]
 
 
-class Page(TypedDict, Generic[T]):
+class PageJson(TypedDict, Generic[T]):
     """One page of a list. `next_cursor` asks for the next one; null: this was the last."""
 
     items: list[T]
@@ -212,7 +212,7 @@ def story_json(story: Story) -> StoryJson:
     }
 
 
-def member_json(member: Member) -> MemberJson:
+def member_json(member: ShownMember) -> MemberJson:
     return {
         "post_id": member.post_id,
         "source_id": member.source_id,

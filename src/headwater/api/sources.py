@@ -12,14 +12,15 @@ from typing_extensions import TypedDict
 from headwater.api import cursors, visits
 from headwater.api.auth import Asking, WithParts
 from headwater.api.inputs import Arrangement, Cursor, Id, Limit, NewSource, ScheduleFeed
-from headwater.api.shapes import Page, SourceDetailJson, SourceJson, iso_or_none, source_json, visit_json
-from headwater.crawl import follow as following
-from headwater.crawl import opml
-from headwater.crawl.follow import Imported
-from headwater.crawl.opml import Outline
+from headwater.api.shapes import PageJson, SourceDetailJson, SourceJson, iso_or_none, source_json, visit_json
 from headwater.errors import AlreadyThere, BadInput, NotFound
+from headwater.follow import add as following
+from headwater.follow import opml
+from headwater.follow.add import Imported
+from headwater.follow.opml import Outline
 from headwater.model import Reader
-from headwater.store import hub_subscriptions, sources
+from headwater.store import sources
+from headwater.store.sources import hubs
 from headwater.wire import Parts
 
 PAST_VISITS = 30
@@ -55,7 +56,9 @@ class ImportReport(TypedDict):
 
 
 @router.get("/sources", summary="List what you follow")
-async def list_sources(parts: WithParts, reader: Asking, cursor: Cursor = None, limit: Limit = 50) -> Page[SourceJson]:
+async def list_sources(
+    parts: WithParts, reader: Asking, cursor: Cursor = None, limit: Limit = 50
+) -> PageJson[SourceJson]:
     after = cursors.id_in(cursor)
     found = await parts.db.read(sources.watched_after, reader, parts.now(), after=after, limit=limit + 1)
     more = cursors.of_id(found[limit - 1].id) if len(found) > limit else None
@@ -97,7 +100,7 @@ async def show_source(parts: WithParts, reader: Asking, source_id: Id) -> Source
     source = await visits.watched(parts, reader, source_id)
     past = await parts.db.read(sources.past_visits, source_id, PAST_VISITS)
     posts = await parts.db.read(sources.count_posts, source_id)
-    pushed = iso_or_none(await parts.db.read(hub_subscriptions.active_since, source_id, parts.now()))
+    pushed = iso_or_none(await parts.db.read(hubs.active_since, source_id, parts.now()))
     seen = [visit_json(visit) for visit in past]
     return {**source_json(source), "pushed_since": pushed, "posts": posts, "visits": seen}
 

@@ -17,9 +17,11 @@ from headwater.consumers import fold
 from headwater.consumers.fold import Wanted
 from headwater.errors import AlreadyUndone, BadConfiguration, NotFound
 from headwater.model import Decision, Reader
-from headwater.store import folded, stories, stream
-from headwater.store.folded import FoldSettings, Member
-from headwater.store.outbox import uuid7
+from headwater.store import stories
+from headwater.store.log.outbox import uuid7
+from headwater.store.posts import stream
+from headwater.store.stories import folded
+from headwater.store.stories.folded import FoldSettings, ShownMember
 
 MOST_POSTS = 10_000
 EMBEDDING_MODEL = "wordllama"
@@ -215,7 +217,7 @@ def how_to_fold(config: Configuration) -> Wanted:
     )
 
 
-def group_of(conn: Connection, reader: Reader, story_id: int) -> list[Member]:
+def group_of(conn: Connection, reader: Reader, story_id: int) -> list[ShownMember]:
     """What a reader may see of a story of at least two posts."""
     ids = [member.decision.post_id for member in stories.members(conn, story_id)]
     seen = folded.members(conn, reader, FoldSettings(), ids)

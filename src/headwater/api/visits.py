@@ -15,7 +15,7 @@ from headwater.wire import Parts
 _AT_ONCE = 1000
 
 
-class Asked(NamedTuple):
+class VisitRequest(NamedTuple):
     """`status` is queued or already_running. Asking for the same visit again gives the same `task_id`."""
 
     task_id: str
@@ -30,19 +30,19 @@ async def watched(parts: Parts, reader: Reader, source_id: int) -> WatchedSource
     return source
 
 
-async def ask(parts: Parts, reader: Reader, source_id: int, *, now: bool) -> Asked:
+async def ask(parts: Parts, reader: Reader, source_id: int, *, now: bool) -> VisitRequest:
     """Have a source visited: at once, or after what remains of its interval since the last fetch (D4)."""
     source = await watched(parts, reader, source_id)
     moment = parts.now()
     delay = 0 if now or not source.active else remaining(source, moment)
     if source.checking:
-        return Asked(_task_id(source_id, source.next_check_at), "already_running", 0)
+        return VisitRequest(_task_id(source_id, source.next_check_at), "already_running", 0)
     if delay:  # the schedule is a column: the visit is in it already
-        return Asked(_task_id(source_id, source.next_check_at), "queued", delay)
+        return VisitRequest(_task_id(source_id, source.next_check_at), "queued", delay)
     if not await parts.db.write(sources.make_due, [source_id], moment):
-        return Asked(_task_id(source_id, moment), "already_running", 0)
+        return VisitRequest(_task_id(source_id, moment), "already_running", 0)
     parts.wake()
-    return Asked(_task_id(source_id, moment), "queued", 0)
+    return VisitRequest(_task_id(source_id, moment), "queued", 0)
 
 
 async def ask_all(parts: Parts, reader: Reader) -> int:

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from headwater.api.shapes import Time, iso, iso_or_none
-from headwater.events.webhooks import Created
-from headwater.store.webhooks import Delivery, Webhook
+from headwater.app.webhooks import Created
+from headwater.store.people.webhooks import Delivery, Webhook
 
 MAX_KINDS = 100
 

@@ -8,7 +8,7 @@ from headwater.api.auth import Asking, WithParts
 from headwater.api.cursors import id_in
 from headwater.api.cursors import of_id as cursor_of
 from headwater.api.inputs import Cursor, Id, Limit
-from headwater.api.shapes import Page
+from headwater.api.shapes import PageJson
 from headwater.api.webhook_shapes import (
     CreatedWebhookJson,
     DeliveryJson,
@@ -20,8 +20,8 @@ from headwater.api.webhook_shapes import (
     delivery_json,
     webhook_json,
 )
-from headwater.events import webhooks as asked
-from headwater.store import webhooks
+from headwater.app import webhooks as asked
+from headwater.store.people import webhooks
 
 router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
 
@@ -60,7 +60,7 @@ async def remove_webhook(parts: WithParts, reader: Asking, webhook_id: Id) -> No
 @router.get("/{webhook_id}/deliveries", summary="List what was sent and what waits")
 async def list_deliveries(
     parts: WithParts, reader: Asking, webhook_id: Id, cursor: Cursor = None, limit: Limit = 50
-) -> Page[DeliveryJson]:
+) -> PageJson[DeliveryJson]:
     """The newest first."""
     webhook = await parts.db.read(asked.find, reader, webhook_id)
     log = await parts.db.read(webhooks.log_of, webhook, before=id_in(cursor), limit=limit + 1)

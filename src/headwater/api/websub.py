@@ -19,11 +19,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headwater import text
 from headwater.api import problems
 from headwater.api.problems import Problem
-from headwater.crawl import websub
+from headwater.crawl.push import receive
 from headwater.errors import HeadwaterError, NotFound
+from headwater.follow import push
 from headwater.model import Response as Pushed
-from headwater.store import hub_subscriptions
-from headwater.store.hub_subscriptions import HubSubscription
+from headwater.store.sources import hubs
+from headwater.store.sources.hubs import HubSubscription
 from headwater.wire import Parts
 
 MOST_AT_ONCE = 8  # pushes being taken; a hub that is turned away tries again
@@ -51,7 +52,7 @@ class HubDoor:
         self._taking = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(websub.PATH):
+        if scope["type"] != "http" or not scope["path"].startswith(push.PATH):
             await self._app(scope, receive, send)
             return
         try:
@@ -66,9 +67,9 @@ class HubDoor:
         await answer(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        callback_id = request.scope["path"].removeprefix(websub.PATH)
+        callback_id = request.scope["path"].removeprefix(push.PATH)
         known = _CALLBACK_ID.fullmatch(callback_id)
-        one = await self._parts.db.read(hub_subscriptions.find, callback_id) if known else None
+        one = await self._parts.db.read(hubs.find, callback_id) if known else None
         if one is None:
             raise NotFound
         if request.method == "GET":
@@ -91,14 +92,14 @@ class HubDoor:
             raise NotFound
         if mode == "denied":
             reason = text.plain(said.get("hub.reason", ""))[:MOST_REASON]
-            await db.write(hub_subscriptions.deny, one.callback_id, reason or "The hub denied it.", now)
+            await db.write(hubs.deny, one.callback_id, reason or "The hub denied it.", now)
             return Response()
         if mode != one.mode or not _CHALLENGE.fullmatch(challenge):
             raise NotFound
         if mode == "subscribe":
-            await db.write(hub_subscriptions.confirm, one.callback_id, _lease(said), now)
+            await db.write(hubs.confirm, one.callback_id, _lease(said), now)
         else:
-            await db.write(hub_subscriptions.drop, one.callback_id)
+            await db.write(hubs.drop, one.callback_id)
         return PlainTextResponse(challenge)
 
     async def _taken(self, one: HubSubscription, request: Request) -> Response:
@@ -112,12 +113,12 @@ class HubDoor:
             limit = f"At most {parts.settings.fetch_max_bytes:,} bytes can be pushed."
             return _problem(Problem(413, "too_large", "The request is too large", limit))
         # Answered as if it were good, as the Recommendation has it: whoever guesses learns nothing.
-        if not await asyncio.to_thread(websub.is_signed, body, parts.hub_secret(one.callback_id), request.headers):
+        if not await asyncio.to_thread(push.is_signed, body, parts.hub_secret(one.callback_id), request.headers):
             log.warning("push.ignored", source=one.source.address, reason="its signature is missing or wrong")
             return Response(status_code=202)
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         pushed = Pushed(one.source.address, 200, headers, body, parts.now())
-        saved = await websub.receive(parts.db, parts.readers, one, pushed, parts.now)
+        saved = await receive(parts.db, parts.readers, one, pushed, parts.now)
         if saved is None:
             parts.wake()
         return Response(status_code=202)
@@ -140,7 +141,7 @@ async def _body(request: Request, limit: int) -> bytes | None:
 
 def _lease(said: Mapping[str, str]) -> timedelta:
     seconds = said.get("hub.lease_seconds", "")
-    return timedelta(seconds=int(seconds)) if _SECONDS.fullmatch(seconds) else websub.LEASE
+    return timedelta(seconds=int(seconds)) if _SECONDS.fullmatch(seconds) else push.LEASE
 
 
 def _problem(problem: Problem) -> Response:

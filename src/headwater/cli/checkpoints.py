@@ -13,8 +13,8 @@ from headwater.cli.session import opened
 from headwater.crawl.checkpoint import Checkpoint
 from headwater.errors import NotFound
 from headwater.model import Reader
-from headwater.store import checkpoints, statistics
-from headwater.store.checkpoints import CheckpointRow
+from headwater.store.visits import checkpoints, statistics
+from headwater.store.visits.checkpoints import CheckpointRow
 from headwater.wire import Parts
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]

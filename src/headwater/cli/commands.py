@@ -29,13 +29,15 @@ from headwater.cli import (
 from headwater.cli.loop import run_async
 from headwater.cli.output import EXIT_FAILED, ago, fail, json_line, progress, say, table
 from headwater.cli.session import opened
-from headwater.crawl import follow as following
-from headwater.crawl import opml
 from headwater.crawl.warm_up import Warmed
 from headwater.errors import BadInput
+from headwater.follow import add as following
+from headwater.follow import opml
 from headwater.model import Reader
 from headwater.settings import Settings, load, names_of
-from headwater.store import leases, migrate, search, sources, stream
+from headwater.store import migrate, sources
+from headwater.store.posts import search, stream
+from headwater.store.sources import leases
 from headwater.wire import Parts
 
 app = typer.Typer(

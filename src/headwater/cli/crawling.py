@@ -10,10 +10,11 @@ from headwater import wire
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
 from headwater.model import SavedVisit
-from headwater.store import leases, sources
-from headwater.store.outbox import uuid7
+from headwater.store import sources
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from headwater.wire import Parts
-from headwater.work import consuming
+from headwater.work import consumers
 
 LOOK_AGAIN_SECONDS = 0.25
 
@@ -65,7 +66,7 @@ async def crawl(
                     await crawler.changed.wait()
             except TimeoutError:
                 pass
-        await consuming.catch_up(parts.db, wire.consumers_at_hand(parts), parts.now)
+        await consumers.catch_up(parts.db, wire.consumers_at_hand(parts), parts.now)
     return failures
 
 

@@ -14,7 +14,7 @@ from headwater import wire
 from headwater.cli.logs import configure
 from headwater.cli.loop import run_async
 from headwater.cli.output import say
-from headwater.crawl import follow as following
+from headwater.follow import add as following
 from headwater.settings import load
 from headwater.wire import Parts
 

@@ -14,9 +14,9 @@ from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events import replay
 from headwater.events.delivery import Consumer
 from headwater.events.replay import Replayed
-from headwater.store import letters
-from headwater.store.letters import Letter
-from headwater.store.tail import Window
+from headwater.store.log import dead_letters
+from headwater.store.log.dead_letters import DeadLetter
+from headwater.store.log.tail import Window
 from headwater.wire import Parts
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
@@ -35,10 +35,10 @@ def list_letters(
     as_json: Json = False,
 ) -> None:
     """Letters in a state, newest first."""
-    from headwater.api.letters import letter_json
+    from headwater.api.dead_letters import letter_json
 
     with opened() as (parts, _):
-        found = parts.db.read_now(letters.page, state, limit=limit)
+        found = parts.db.read_now(dead_letters.page, state, limit=limit)
         now = parts.now()
     if as_json:
         for letter in found:
@@ -50,7 +50,7 @@ def list_letters(
         say(f"No letter is {state}.")
 
 
-def _letter_row(letter: Letter, now: datetime) -> tuple[object, ...]:
+def _letter_row(letter: DeadLetter, now: datetime) -> tuple[object, ...]:
     event = letter.event
     return letter.id, letter.consumer, event.kind, event.key, ago(letter.last_failed_at, now), letter.error
 
@@ -58,10 +58,10 @@ def _letter_row(letter: Letter, now: datetime) -> tuple[object, ...]:
 @dlq.command("show")
 def show_letter(letter_id: Annotated[int, typer.Argument(help="The letter's id.")], as_json: Json = False) -> None:
     """One letter: the event, how often it was tried, and what went wrong."""
-    from headwater.api.letters import letter_json
+    from headwater.api.dead_letters import letter_json
 
     with opened() as (parts, _):
-        letter = parts.db.read_now(letters.one, letter_id)
+        letter = parts.db.read_now(dead_letters.one, letter_id)
     if letter is None:
         raise NotFound(f"There is no letter {letter_id}. `headwater dlq list` lists them.")
     if as_json:

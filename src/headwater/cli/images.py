@@ -9,8 +9,8 @@ import typer
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import opened
 from headwater.settings import Settings
-from headwater.store import image_queue, images
-from headwater.store.images import STATES
+from headwater.store import images
+from headwater.store.images import STATES, queue
 
 MEGABYTE = 1024 * 1024
 
@@ -72,5 +72,5 @@ def list_failed(
 def retry(as_json: Json = False) -> None:
     """Have all pictures that failed tried again; a running Headwater does it."""
     with opened() as (parts, _owner):
-        waiting = parts.db.write_now(image_queue.try_again, parts.now())
+        waiting = parts.db.write_now(queue.try_again, parts.now())
     json_line({"waiting": waiting}) if as_json else say(f"{waiting} failed pictures are tried again.")

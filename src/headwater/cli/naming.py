@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from headwater import urls
-from headwater.crawl.follow import kind_and_address
 from headwater.errors import BadInput, NotFound
+from headwater.follow.add import kind_and_address
 from headwater.model import Reader
 from headwater.store import sources
 from headwater.wire import Parts

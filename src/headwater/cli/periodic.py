@@ -16,7 +16,8 @@ from headwater.cli.session import opened
 from headwater.crawl.warm_up import Warmed
 from headwater.errors import BadInput
 from headwater.model import Reader, Source
-from headwater.store import leases, sources
+from headwater.store import sources
+from headwater.store.sources import leases
 from headwater.wire import Parts
 from headwater.work import periodic
 from headwater.work.periodic import JOBS, Job

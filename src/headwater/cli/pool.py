@@ -12,12 +12,13 @@ from sqlalchemy import Connection
 from headwater.cli import naming
 from headwater.cli.output import EXIT_FAILED, json_line, say, table
 from headwater.cli.session import opened
-from headwater.crawl import pool as pooling
-from headwater.crawl.tiers import BY_NAME, Assignment
 from headwater.errors import BadInput
+from headwater.follow import pool as pooling
+from headwater.follow.tiers import BY_NAME, Assignment
 from headwater.model import Reader
-from headwater.store import history, pool
-from headwater.store.history import PostVersion
+from headwater.store.posts import history
+from headwater.store.posts.history import PostVersion
+from headwater.store.sources import pool
 from headwater.text import plain
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]

@@ -11,7 +11,8 @@ from headwater.cli.logs import configure
 from headwater.errors import SchemaMismatch
 from headwater.model import Reader
 from headwater.settings import load
-from headwater.store import accounts, migrate
+from headwater.store import migrate
+from headwater.store.people import accounts
 from headwater.wire import Parts
 
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from headwater import urls, wire
 from headwater.cli.output import ago, say, table
-from headwater.crawl import discover
-from headwater.crawl.follow import chosen
-from headwater.crawl.readers import Readers
-from headwater.crawl.statuses import judge
 from headwater.errors import BadInput, NotAFeed, SourceFailure
+from headwater.fetch.statuses import judge
+from headwater.follow import discovery
+from headwater.follow.add import chosen
 from headwater.model import Item, Page, Post, Request, Response, Source, SourceState
+from headwater.parse.pool import Parsers
 from headwater.sources import KINDS
 from headwater.wire import Parts
 
@@ -53,7 +53,7 @@ async def read(parts: Parts, what: str, kind: str | None = None, settings: Mappi
         await readers.close()
 
 
-async def _look(source: Source, fetch: Fetch, readers: Readers, gap: float) -> Tried:
+async def _look(source: Source, fetch: Fetch, readers: Parsers, gap: float) -> Tried:
     answer = await fetch(KINDS[source.kind].first(source, SourceState()))
     judge(answer)
     if KINDS[source.kind].paged:
@@ -62,7 +62,7 @@ async def _look(source: Source, fetch: Fetch, readers: Readers, gap: float) -> T
         return Tried(source.kind, answer.url, await readers.read(source, SourceState(), answer))
     except NotAFeed as reason:
         try:
-            found, page = await discover.find_feed(source, answer, reason, discover.Search(fetch, readers, gap))
+            found, page = await discovery.find_feed(source, answer, reason, discovery.Search(fetch, readers, gap))
             return Tried(source.kind, found.url, page)
         except NotAFeed:
             becomes = await readers.recognise(source, answer)
@@ -72,7 +72,7 @@ async def _look(source: Source, fetch: Fetch, readers: Readers, gap: float) -> T
     return await _look(source, fetch, readers, gap)
 
 
-async def _list(source: Source, answer: Response, fetch: Fetch, readers: Readers) -> Tried:
+async def _list(source: Source, answer: Response, fetch: Fetch, readers: Parsers) -> Tried:
     """A list, and the first of its items that stands in its order."""
     page = await readers.read(source, SourceState(), answer)
     tried = Tried(source.kind, answer.url, page)

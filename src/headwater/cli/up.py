@@ -18,7 +18,7 @@ from headwater.cli.listening import listen
 from headwater.cli.output import say
 from headwater.model import SavedVisit
 from headwater.wire import Parts
-from headwater.work import embedded
+from headwater.work import crawl_loop
 
 log = structlog.get_logger()
 
@@ -83,9 +83,9 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
     async with wire.crawling(parts, on_saved) as crawler:
         ending = asyncio.Event()
         loop = asyncio.create_task(
-            embedded.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, ending)
+            crawl_loop.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, ending)
         )
-        house = asyncio.create_task(embedded.keep_house(wire.house(parts), ending))
+        house = asyncio.create_task(crawl_loop.run_periodic(wire.house(parts), ending))
         log_readers = asyncio.create_task(wire.follow_log(parts, ending))
         senders = asyncio.create_task(wire.deliver_webhooks(parts, ending))
         savers = asyncio.create_task(wire.save_pictures(parts, ending))

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from headwater.api.webhook_shapes import created_json, delivery_json, webhook_json
+from headwater.app import webhooks as asked
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import opened
-from headwater.events import webhooks as asked
-from headwater.store import webhooks
+from headwater.store.people import webhooks
 
 SHOWN = 20
 

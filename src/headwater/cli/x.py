@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from headwater import wire
+from headwater.access.x import SECRET, keep_token, token_from
 from headwater.cli.output import ago, json_line, say
 from headwater.cli.session import opened
-from headwater.crawl.x_api import SECRET, keep_token, token_from
 from headwater.errors import BadInput
-from headwater.store import secrets
+from headwater.store.people import secrets
 
 app = typer.Typer(help="The token for X's API, and what of the month is used.", no_args_is_help=True)
 

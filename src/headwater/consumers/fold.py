@@ -15,8 +15,9 @@ from sqlalchemy import Connection
 from headwater.events.catalogue import POST_CHANGED, POST_STORED, STORY_JOINED, STORY_PARTED, Joining, Parting
 from headwater.events.delivery import Consumer
 from headwater.model import Decision, PostText, Reader
-from headwater.store import outbox, stories
-from headwater.store.outbox import LoggedEvent
+from headwater.store import stories
+from headwater.store.log import outbox
+from headwater.store.log.outbox import LoggedEvent
 
 if TYPE_CHECKING:
     from headwater.dedup.engine import Engine, Found

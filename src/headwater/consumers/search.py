@@ -6,8 +6,8 @@ from sqlalchemy import Connection
 
 from headwater.events.catalogue import POST_CHANGED, POST_STORED
 from headwater.events.delivery import Consumer
-from headwater.store import search
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log.outbox import LoggedEvent
+from headwater.store.posts import search
 
 
 def index_posts(conn: Connection, events: list[LoggedEvent]) -> None:

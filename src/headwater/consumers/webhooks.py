@@ -1,4 +1,4 @@
-"""Webhooks: who gets which event, what is sent, and what the answer means. `work/delivering.py` does the sending.
+"""Webhooks: who gets which event, what is sent, and what the answer means. `work/webhooks.py` does the sending.
 
 A reader's webhooks get what the reader may see: events of the sources the reader follows, and the reader's own.
 Messages are signed as Standard Webhooks says, and carry the event as a CloudEvent.
@@ -11,15 +11,19 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from headwater.events import cloudevents
+from headwater.events import catalogue, cloudevents
 from headwater.events.delivery import Consumer
 from headwater.events.signing import signature
-from headwater.events.webhooks import BY_NAME
 from headwater.model import Request
-from headwater.store import deliveries
-from headwater.store.deliveries import GONE, Claim, Wish
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log.outbox import LoggedEvent
+from headwater.store.people import deliveries
+from headwater.store.people.deliveries import GONE, DeliveryClaim, Wish
 
+# What can be sent: events that tell of one source or of one user. Who may see any other, nobody can say.
+KINDS = tuple(
+    kind for kind in catalogue.KINDS if kind.key == "user_id" or "source_id" in {field.name for field in kind.fields()}
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
 _SOURCE = "source:"
 
 
@@ -53,7 +57,7 @@ def _source_of(event: LoggedEvent) -> int | None:
     return source_id
 
 
-def request_of(claim: Claim, event: LoggedEvent, secret: str, source: str, now: datetime) -> Request:
+def request_of(claim: DeliveryClaim, event: LoggedEvent, secret: str, source: str, now: datetime) -> Request:
     """What is sent: the event under its own id, which stays the same however often it is sent. Pure."""
     body = cloudevents.envelope(event, source)
     timestamp = str(int(now.timestamp()))

@@ -2,7 +2,7 @@
 
 A lock is a lease: it ends by itself when its holder died. So a holder that was stopped for longer may wake up and still
 believe in it. It asks with `Held.is_ours` before it goes on, and hands `Held.token` to the store with what it writes:
-tokens only grow, and `store.locks.admit` refuses one that is older than the newest (a fencing token).
+tokens only grow, and `store.log.locks.admit` refuses one that is older than the newest (a fencing token).
 """
 
 from __future__ import annotations

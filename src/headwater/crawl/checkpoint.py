@@ -13,9 +13,9 @@ import msgspec
 from sqlalchemy import Connection
 
 from headwater.model import Request, Source, StoredPost
-from headwater.store import checkpoints
-from headwater.store.checkpoints import CheckpointRow
-from headwater.store.items import KnownItem
+from headwater.store.visits import checkpoints
+from headwater.store.visits.checkpoints import CheckpointRow
+from headwater.store.visits.items import KnownItem
 
 MOST_SEEN = 200
 RUNNING, COMPLETED, ERROR = "running", "completed", "error"
@@ -24,7 +24,7 @@ RUNNING, COMPLETED, ERROR = "running", "completed", "error"
 @dataclass(frozen=True)
 class Checkpoint:
     """How far the crawl of one list got. Never changed: each step makes another one, which is saved with what it is
-    about. `exists` says whether the store has one. What was crawled already is not asked here but of `store.items`."""
+    about. `exists` says whether the store has one. What was crawled already is for `store.visits.items` to say."""
 
     row: CheckpointRow
     exists: bool = True

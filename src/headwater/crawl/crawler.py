@@ -9,13 +9,13 @@ from datetime import timedelta
 
 import structlog
 
-from headwater.crawl import paged, run
 from headwater.crawl.record import record
-from headwater.crawl.visiting import Tools, failed
+from headwater.crawl.visit import document, listing
+from headwater.crawl.visit.shared import VisitTools, failed
 from headwater.errors import SourceFailure, StoreUnavailable
 from headwater.model import DueSource, SavedVisit, Visit
-from headwater.store import leases
 from headwater.store.db import Database
+from headwater.store.sources import leases
 
 MOST_VISITS = 100  # in one transaction
 MOST_POSTS = 3000
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 class Crawler:
     """`start` visits; finished ones reach the store and then `on_saved`. Does not decide what is due."""
 
-    def __init__(self, db: Database, tools: Tools, on_saved: Callable[[SavedVisit], None]) -> None:
+    def __init__(self, db: Database, tools: VisitTools, on_saved: Callable[[SavedVisit], None]) -> None:
         self._db = db
         self._tools = tools
         self._on_saved = on_saved
@@ -78,9 +78,9 @@ class Crawler:
             return  # it waited too long here; the lease runs out and the source is due again
         try:
             if self._tools.kinds[due.source.kind].paged:
-                finished = await paged.visit(due, self._tools, self._db)
+                finished = await listing.visit(due, self._tools, self._db)
             else:
-                finished = await run.visit(due, self._tools)
+                finished = await document.visit(due, self._tools)
         except Exception as error:  # the last resort: a bug costs one visit, never the loop (H98)
             log.exception("visit.crashed", source=due.source.address)
             reason = SourceFailure(

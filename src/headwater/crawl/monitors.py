@@ -9,9 +9,12 @@ from sqlalchemy import Connection
 
 from headwater.events import catalogue
 from headwater.events.catalogue import AlertFacts
-from headwater.store import accounts, alerts, budgets, outbox
-from headwater.store.alerts import Alert, Changed
-from headwater.store.budgets import Budget
+from headwater.store.log import outbox
+from headwater.store.people import accounts
+from headwater.store.sources import limits as budgets
+from headwater.store.sources.limits import Budget
+from headwater.store.visits import alerts
+from headwater.store.visits.alerts import Alert, Changed
 
 API_CALLS = "api_calls"
 CACHE_HITS = "cache_hits"
@@ -21,7 +24,7 @@ LATELY = timedelta(hours=1)
 FEWEST_ANSWERS = 20  # that say anything about a share
 
 
-class Limits(NamedTuple):
+class AlertLimits(NamedTuple):
     """From where on something is wrong: calls in one window, the share of answers, the time that a source waits."""
 
     calls: int = 55
@@ -29,21 +32,21 @@ class Limits(NamedTuple):
     stale_after: timedelta = timedelta(minutes=90)
 
 
-def too_many_calls(used: int, budget: Budget, limits: Limits) -> str | None:
+def too_many_calls(used: int, budget: Budget, limits: AlertLimits) -> str | None:
     """What to say about the calls of one window; None: nothing is wrong. Pure, as the next two are."""
     if used < limits.calls:
         return None
     return f"{used} requests to Reddit within {budget.window.total_seconds():g} seconds; {budget.requests} are allowed."
 
 
-def too_few_hits(answers: int, unchanged: int, limits: Limits) -> str | None:
+def too_few_hits(answers: int, unchanged: int, limits: AlertLimits) -> str | None:
     if answers < FEWEST_ANSWERS or unchanged >= answers * limits.cache_hits:
         return None
     share = f"{unchanged / answers:.0%} of what feeds answered within an hour was what we had already"
     return f"Only {share}; {limits.cache_hits:.0%} is usual. Do servers ignore what we say we have?"
 
 
-def too_long_waits(stale: int, limits: Limits) -> str | None:
+def too_long_waits(stale: int, limits: AlertLimits) -> str | None:
     if not stale:
         return None
     sources = "1 source waits" if stale == 1 else f"{stale:,} sources wait"
@@ -51,16 +54,16 @@ def too_long_waits(stale: int, limits: Limits) -> str | None:
     return f"{sources} for a visit since {minutes} minutes or more. Does the crawl loop run?"
 
 
-def watch_calls(conn: Connection, budget: Budget, limits: Limits, now: datetime) -> Changed:
+def watch_calls(conn: Connection, budget: Budget, limits: AlertLimits, now: datetime) -> Changed:
     """The monitors look, and raise and clear their alert together with its event, which is the owner's."""
     return _keep(conn, API_CALLS, too_many_calls(budgets.note_use(conn, budget, now), budget, limits), now)
 
 
-def watch_cache(conn: Connection, limits: Limits, now: datetime) -> Changed:
+def watch_cache(conn: Connection, limits: AlertLimits, now: datetime) -> Changed:
     return _keep(conn, CACHE_HITS, too_few_hits(*alerts.answers(conn, now - LATELY), limits), now)
 
 
-def watch_crawler(conn: Connection, limits: Limits, now: datetime) -> Changed:
+def watch_crawler(conn: Connection, limits: AlertLimits, now: datetime) -> Changed:
     return _keep(conn, STALE_SOURCES, too_long_waits(alerts.overdue(conn, now - limits.stale_after), limits), now)
 
 

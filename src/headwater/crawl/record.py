@@ -14,15 +14,18 @@ from headwater.errors import BadAddress
 from headwater.events import catalogue
 from headwater.events.catalogue import PostFacts, SourceFacts, SourceTrouble
 from headwater.model import Event, Item, Post, SavedVisit, StoredPost, Visit
-from headwater.store import hub_subscriptions, items, leases, outbox, posts, visits
-from headwater.store.hub_subscriptions import Heard
-from headwater.store.items import KnownItem
+from headwater.store import posts, visits
+from headwater.store.log import outbox
+from headwater.store.sources import hubs, leases
+from headwater.store.sources.hubs import Heard
+from headwater.store.visits import items
+from headwater.store.visits.items import KnownItem
 
 
 def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[SavedVisit]:
     saved = visits.save(conn, finished, now)
     outbox.append(conn, [event for one in saved if one.accepted for event in events_of(one)], now)
-    hub_subscriptions.learn(conn, [heard for one in saved if (heard := heard_in(one))], now)
+    hubs.learn(conn, [heard for one in saved if (heard := heard_in(one))], now)
     return saved
 
 
@@ -79,7 +82,7 @@ def post_events(source_id: int, stored: Sequence[StoredPost]) -> list[Event]:
     return [_post_event(kinds[post.change], source_id, post) for post in stored if post.change in kinds]
 
 
-def _post_event(kind: catalogue.Kind[PostFacts], source_id: int, stored: StoredPost) -> Event:
+def _post_event(kind: catalogue.EventKind[PostFacts], source_id: int, stored: StoredPost) -> Event:
     post = stored.post
     facts = PostFacts(
         post_id=stored.id,

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from headwater.crawl.readers import Readers
-from headwater.crawl.statuses import judge
-from headwater.crawl.visiting import Way
+from headwater.crawl.visit.shared import Access
 from headwater.errors import SourceFailure
+from headwater.fetch.statuses import judge
 from headwater.model import Post, Source, SourceState
+from headwater.parse.pool import Parsers
 from headwater.sources import reddit
-from headwater.store import listings
 from headwater.store.db import Database
-from headwater.store.listings import Listing
+from headwater.store.sources import listings
+from headwater.store.sources.listings import Listing
 
 EVERY = timedelta(hours=2)
 log = structlog.get_logger()
@@ -48,15 +48,15 @@ class Warmed(NamedTuple):
     watermark_updated: bool = False
 
 
-class Tools(NamedTuple):
+class WarmUpTools(NamedTuple):
     db: Database
-    way: Way
-    readers: Readers
+    way: Access
+    readers: Parsers
     now: Callable[[], datetime]
 
 
 async def warm_up(
-    tools: Tools,
+    tools: WarmUpTools,
     plan: Plan,
     communities: Sequence[Source] | None = None,
     *,
@@ -84,14 +84,14 @@ async def warm_up(
     return cached
 
 
-async def _has_turn(way: Way, patient: bool) -> bool:
+async def _has_turn(way: Access, patient: bool) -> bool:
     if not patient:
         return await way.turn() is None
     await way.wait()
     return True
 
 
-async def _listing(tools: Tools, plan: Plan, community: Source) -> Listing | SourceFailure:
+async def _listing(tools: WarmUpTools, plan: Plan, community: Source) -> Listing | SourceFailure:
     wanted = {"sort": plan.sort, "time_filter": plan.time_filter, "limit": plan.limit}
     source = community._replace(settings=wanted)
     try:

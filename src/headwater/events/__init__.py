@@ -1,1 +1,1 @@
-"""Facts that commit with the change they tell of. `catalogue` declares every kind; `store.outbox` keeps them."""
+"""Facts that commit with the change they tell of. `catalogue` declares every kind; `store.log.outbox` keeps them."""

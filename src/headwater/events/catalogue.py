@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from headwater.errors import UnreadableEvent
 from headwater.model import Event, Reader
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log.outbox import LoggedEvent
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class AlertFacts(Payload, frozen=True):
 P = TypeVar("P", bound=Payload)
 
 
-class Kind(Generic[P]):
+class EventKind(Generic[P]):
     """A kind of event. `key` is the field that its order holds for: events of one source, or of one user."""
 
     def __init__(self, name: str, payload: type[P], *, key: str, meaning: str, version: int = 1) -> None:
@@ -116,49 +116,55 @@ class Kind(Generic[P]):
             yield Field(field.name, next(note.description or "" for note in field.type.__metadata__))
 
 
-POST_STORED = Kind("post.stored", PostFacts, key="source_id", meaning="A post was seen for the first time and stored.")
-POST_CHANGED = Kind(
+POST_STORED = EventKind(
+    "post.stored", PostFacts, key="source_id", meaning="A post was seen for the first time and stored."
+)
+POST_CHANGED = EventKind(
     "post.changed",
     PostFacts,
     key="source_id",
     meaning="A stored post's text changed; the old one is kept as a version.",
 )
-SOURCE_ADDED = Kind("source.added", SourceFacts, key="source_id", meaning="A source is watched for the first time.")
-SOURCE_FAILED = Kind("source.failed", SourceTrouble, key="source_id", meaning="A source that worked does not any more.")
-SOURCE_BLOCKED = Kind(
+SOURCE_ADDED = EventKind(
+    "source.added", SourceFacts, key="source_id", meaning="A source is watched for the first time."
+)
+SOURCE_FAILED = EventKind(
+    "source.failed", SourceTrouble, key="source_id", meaning="A source that worked does not any more."
+)
+SOURCE_BLOCKED = EventKind(
     "source.blocked",
     SourceTrouble,
     key="source_id",
     meaning="A source answers with a login or robot check instead of its posts.",
 )
-SOURCE_RECOVERED = Kind(
+SOURCE_RECOVERED = EventKind(
     "source.recovered", SourceFacts, key="source_id", meaning="A source that did not work works again."
 )
-SOURCE_RETIRED = Kind(
+SOURCE_RETIRED = EventKind(
     "source.retired",
     SourceFacts,
     key="source_id",
     meaning="A source is gone for good (410) and is no longer visited.",
 )
-SUBSCRIBED = Kind("subscription.added", SourceFacts, key="user_id", meaning="A reader follows a source.")
-UNSUBSCRIBED = Kind(
+SUBSCRIBED = EventKind("subscription.added", SourceFacts, key="user_id", meaning="A reader follows a source.")
+UNSUBSCRIBED = EventKind(
     "subscription.removed", SubscriptionEnd, key="user_id", meaning="A reader no longer follows a source."
 )
 
-STORY_JOINED = Kind("story.joined", Joining, key="story_id", meaning="A post was found to belong to a story.")
-STORY_PARTED = Kind(
+STORY_JOINED = EventKind("story.joined", Joining, key="story_id", meaning="A post was found to belong to a story.")
+STORY_PARTED = EventKind(
     "story.parted", Parting, key="story_id", meaning="A person took posts out of a story; they stay out."
 )
 
-ALERT_RAISED = Kind(
+ALERT_RAISED = EventKind(
     "alert.raised",
     AlertFacts,
     key="user_id",
     meaning="Something is wrong with crawling; whoever runs Headwater is told.",
 )
-ALERT_CLEARED = Kind("alert.cleared", AlertFacts, key="user_id", meaning="What was wrong with crawling is over.")
+ALERT_CLEARED = EventKind("alert.cleared", AlertFacts, key="user_id", meaning="What was wrong with crawling is over.")
 
-KINDS: tuple[Kind[Any], ...] = (
+KINDS: tuple[EventKind[Any], ...] = (
     POST_STORED,
     POST_CHANGED,
     SOURCE_ADDED,

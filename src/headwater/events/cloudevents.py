@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log.outbox import LoggedEvent
 
 MEDIA_TYPE = "application/cloudevents+json"
 _URI_SAFE = ":/?#[]@!$&'()*+,;=%~"

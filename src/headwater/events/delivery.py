@@ -17,10 +17,11 @@ from typing import NamedTuple
 import structlog
 from sqlalchemy import Connection
 
-from headwater.store import inbox, letters, savepoints
+from headwater.store import sql
 from headwater.store.db import is_the_stores_fault
-from headwater.store.letters import Failure, Letter
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log import dead_letters, inbox
+from headwater.store.log.dead_letters import DeadLetter, Failure
+from headwater.store.log.outbox import LoggedEvent
 
 RETRY_AFTER = timedelta(seconds=5)
 JITTER = 0.2
@@ -60,24 +61,24 @@ def deliver(conn: Connection, consumer: Consumer, partition: int, events: Sequen
     done = {event.event_id for event in handled}
     kept = done | {failure.event.event_id for failure in failures}
     inbox.note(conn, consumer.name, done)
-    letters.keep_failed(conn, consumer.name, partition, failures, now, _next_try(now))
-    letters.keep_waiting(conn, consumer.name, partition, [event for event in fresh if event.event_id not in kept])
+    dead_letters.keep_failed(conn, consumer.name, partition, failures, now, _next_try(now))
+    dead_letters.keep_waiting(conn, consumer.name, partition, [event for event in fresh if event.event_id not in kept])
     return len(fresh)
 
 
 def retry(conn: Connection, consumer: Consumer, partition: int, now: datetime, most: int = 50) -> None:
     """Try the letters again whose time has come; a failure now is the last. Then what waited for them goes on."""
-    for letter in letters.due(conn, consumer.name, partition, now, most):
+    for letter in dead_letters.due(conn, consumer.name, partition, now, most):
         error = _attempt(conn, consumer, [letter.event])
         if error is None:
             _handled_after_all(conn, letter)
         else:
-            letters.bury(conn, letter, error, now)
+            dead_letters.bury(conn, letter, error, now)
             log.error("event.dead", consumer=consumer.name, event_id=letter.event.event_id, error=error)
         release(conn, consumer, partition, letter.event.key, now)
 
 
-def replay_letter(conn: Connection, consumer: Consumer, letter: Letter, now: datetime) -> str | None:
+def replay_letter(conn: Connection, consumer: Consumer, letter: DeadLetter, now: datetime) -> str | None:
     """Try a dead letter once more, now; returns what went wrong, or None. Its key goes on if it did not.
 
     One that somebody has settled meanwhile stays as it is.
@@ -86,19 +87,19 @@ def replay_letter(conn: Connection, consumer: Consumer, letter: Letter, now: dat
         return None
     error = _attempt(conn, consumer, [letter.event])
     if error is not None:
-        letters.bury(conn, letter, error, now)
+        dead_letters.bury(conn, letter, error, now)
         return error
     inbox.note(conn, consumer.name, [letter.event.event_id])
-    letters.settle(conn, letter, "replayed", now)
+    dead_letters.settle(conn, letter, "replayed", now)
     release(conn, consumer, letter.partition, letter.event.key, now)
     return None
 
 
-def skip_letter(conn: Connection, consumer: Consumer, letter: Letter, now: datetime) -> None:
+def skip_letter(conn: Connection, consumer: Consumer, letter: DeadLetter, now: datetime) -> None:
     """A person decided that this event shall have no effect. Its key goes on."""
     if not _is_still_dead(conn, letter):
         return
-    letters.settle(conn, letter, "skipped", now)
+    dead_letters.settle(conn, letter, "skipped", now)
     release(conn, consumer, letter.partition, letter.event.key, now)
 
 
@@ -106,11 +107,11 @@ def release(conn: Connection, consumer: Consumer, partition: int, key: str, now:
     """Handle what waits for nothing any more, in order, until one of them fails."""
     if _held(conn, consumer, partition, {key}, by={"retrying", "dead"}):
         return
-    while waiting := letters.waiting(conn, consumer.name, partition, key):
+    while waiting := dead_letters.waiting(conn, consumer.name, partition, key):
         for letter in waiting:
             error, attempts = _twice(conn, consumer, letter.event)
             if error is not None:
-                letters.try_later(conn, letter, attempts, error, now, _next_try(now))
+                dead_letters.try_later(conn, letter, attempts, error, now, _next_try(now))
                 return
             _handled_after_all(conn, letter)
 
@@ -124,7 +125,7 @@ def _held(
 ) -> set[str]:
     """Those of these keys whose next event has to wait."""
     holding = by if consumer.waits_for_dead else by - {"dead"}
-    states = letters.open_states(conn, consumer.name, partition, sorted(keys))
+    states = dead_letters.open_states(conn, consumer.name, partition, sorted(keys))
     return {key for key, found in states.items() if found & holding}
 
 
@@ -165,14 +166,14 @@ def _attempt(conn: Connection, consumer: Consumer, events: list[LoggedEvent]) ->
 
     Trouble with the database is nobody's failure: it ends the transaction, and the events come again.
     """
-    savepoints.begin(conn)
+    sql.begin_savepoint(conn)
     try:
         consumer.handle(conn, events)
-        savepoints.keep(conn)
+        sql.keep_savepoint(conn)
     except Exception as error:  # whatever a handler raises, the log goes on (H83, H98)
         if is_the_stores_fault(error):
             raise
-        savepoints.undo(conn)
+        sql.undo_savepoint(conn)
         words = _words(error)
         if len(events) == 1:
             log.warning("event.failed", consumer=consumer.name, event_id=events[0].event_id, error=words)
@@ -189,14 +190,14 @@ def _words(error: Exception) -> str:
     return words[:LONGEST_ERROR].replace("\0", "").encode(errors="replace").decode()
 
 
-def _is_still_dead(conn: Connection, letter: Letter) -> bool:
-    found = letters.one(conn, letter.id)
+def _is_still_dead(conn: Connection, letter: DeadLetter) -> bool:
+    found = dead_letters.one(conn, letter.id)
     return found is not None and found.state == "dead"
 
 
-def _handled_after_all(conn: Connection, letter: Letter) -> None:
+def _handled_after_all(conn: Connection, letter: DeadLetter) -> None:
     inbox.note(conn, letter.consumer, [letter.event.event_id])
-    letters.drop(conn, letter)
+    dead_letters.drop(conn, letter)
 
 
 def _next_try(now: datetime) -> datetime:

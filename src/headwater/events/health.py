@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from headwater.events.delivery import Consumer
-from headwater.store.log_health import Backlog, LogHealth
+from headwater.store.log.health import Backlog, LogHealth
 
 MOST_BACKLOG = 100
 MOST_LAG_SECONDS = 2.0

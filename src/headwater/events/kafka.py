@@ -21,11 +21,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from sqlalchemy import Connection
 
 from headwater.errors import HeadwaterError, UnreadableEvent
-from headwater.events.caution import FirstBatches
 from headwater.events.delivery import Consumer, deliver, retry
-from headwater.store import letters, outbox
+from headwater.events.poison import FirstBatches
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent, Position
+from headwater.store.log import dead_letters, outbox
+from headwater.store.log.outbox import LoggedEvent, LogPosition
 
 LOOK_SECONDS = 0.5
 RETRY_SECONDS = 1.0
@@ -45,7 +45,7 @@ def read_record(message: Message) -> LoggedEvent:
     try:
         headers = {name: _text(value) for name, value in _pairs(message)}
         return LoggedEvent(
-            position=Position(0, int(headers["ce_sequence"] or "")),
+            position=LogPosition(0, int(headers["ce_sequence"] or "")),
             event_id=_given(headers, "ce_id"),
             kind=_given(headers, "ce_type"),
             version=int(_given(headers, "ce_dataversion")),
@@ -167,7 +167,7 @@ def step(conn: Connection, consumer: Consumer, partition: int, events: Sequence[
 
 async def _retry_due(db: Database, consumer: Consumer, now: Clock) -> None:
     """Letters are due even when nothing new comes."""
-    for partition in await db.read(letters.due_partitions, consumer.name, now()):
+    for partition in await db.read(dead_letters.due_partitions, consumer.name, now()):
         await db.write(step, consumer, partition, [], now())
 
 

@@ -20,27 +20,31 @@ from headwater.events.kafka_setup import (
     registered,
     topics,
 )
-from headwater.store import replication
 from headwater.store.db import Database
+from headwater.store.log import replication
 
 BEHIND_BYTES = 256 * 1024 * 1024  # a slot moves at least with each heartbeat; that is ten seconds of a busy server
 SET_UP = "run `headwater kafka setup`"
 
 
-class Finding(NamedTuple):
+class KafkaFinding(NamedTuple):
     what: str
     ok: bool
     detail: str
 
 
-async def check(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> list[Finding]:
+async def check(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> list[KafkaFinding]:
     """What is found, in the order of an event's way. The arguments are those of `set_up`."""
     return [finding async for finding in _findings(cluster, db, database_url, retention)]
 
 
-async def _findings(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> AsyncIterator[Finding]:
+async def _findings(
+    cluster: Cluster, db: Database, database_url: str, retention: timedelta
+) -> AsyncIterator[KafkaFinding]:
     if db.is_sqlite:
-        yield Finding("database", False, "SQLite; Kafka gets its events from PostgreSQL: set HEADWATER_DATABASE_URL")
+        yield KafkaFinding(
+            "database", False, "SQLite; Kafka gets its events from PostgreSQL: set HEADWATER_DATABASE_URL"
+        )
     else:
         for finding in await _of_database(cluster, db):
             yield finding
@@ -50,96 +54,100 @@ async def _findings(cluster: Cluster, db: Database, database_url: str, retention
         yield finding
 
 
-async def _of_database(cluster: Cluster, db: Database) -> list[Finding]:
+async def _of_database(cluster: Cluster, db: Database) -> list[KafkaFinding]:
     try:
         level = await db.read(replication.wal_level)
         published = await db.read(replication.publication, cluster.publication)
         slot = await db.read(replication.slot, cluster.name)
     except HeadwaterError as error:
-        return [Finding("database", False, error.detail)]
+        return [KafkaFinding("database", False, error.detail)]
     return [judge_wal_level(level), judge_publication(cluster, published), judge_slot(cluster, slot)]
 
 
-def judge_wal_level(level: str) -> Finding:
+def judge_wal_level(level: str) -> KafkaFinding:
     if level == "logical":
-        return Finding("database", True, "PostgreSQL with wal_level = logical")
-    return Finding("database", False, f"wal_level is {level}; set it to logical and restart PostgreSQL")
+        return KafkaFinding("database", True, "PostgreSQL with wal_level = logical")
+    return KafkaFinding("database", False, f"wal_level is {level}; set it to logical and restart PostgreSQL")
 
 
-def judge_publication(cluster: Cluster, found: replication.Publication | None) -> Finding:
+def judge_publication(cluster: Cluster, found: replication.Publication | None) -> KafkaFinding:
     name = cluster.publication
     if found is None:
-        return Finding("publication", False, f"{name} is not there; {SET_UP}")
+        return KafkaFinding("publication", False, f"{name} is not there; {SET_UP}")
     if found.tables != (replication.TABLE,):
         held = ", ".join(found.tables) or "nothing"
-        return Finding("publication", False, f"{name} holds {held}; drop it and {SET_UP}")
+        return KafkaFinding("publication", False, f"{name} holds {held}; drop it and {SET_UP}")
     if not found.inserts_only:
-        return Finding("publication", False, f"{name} tells of more than inserts; drop it and {SET_UP}")
-    return Finding("publication", True, f"{name} tells of inserts into {replication.TABLE}")
+        return KafkaFinding("publication", False, f"{name} tells of more than inserts; drop it and {SET_UP}")
+    return KafkaFinding("publication", True, f"{name} tells of inserts into {replication.TABLE}")
 
 
-def judge_slot(cluster: Cluster, found: replication.Slot | None) -> Finding:
+def judge_slot(cluster: Cluster, found: replication.Slot | None) -> KafkaFinding:
     name = cluster.name
     if found is None:
-        return Finding("slot", False, f"{name} is not there; the connector makes it when it starts")
+        return KafkaFinding("slot", False, f"{name} is not there; the connector makes it when it starts")
     if not found.kept:
-        return Finding(
+        return KafkaFinding(
             "slot", False, f"{name} lost its log (max_slot_wal_keep_size); drop it and restart the connector"
         )
     if not found.active:
-        return Finding("slot", False, f"nobody reads {name}, {found.behind:,} bytes behind; see to Kafka Connect")
+        return KafkaFinding("slot", False, f"nobody reads {name}, {found.behind:,} bytes behind; see to Kafka Connect")
     if found.behind > BEHIND_BYTES:
-        return Finding("slot", False, f"{name} is {found.behind:,} bytes behind; Kafka or the connector is too slow")
-    return Finding("slot", True, f"{name} is read, {found.behind:,} bytes behind")
+        return KafkaFinding(
+            "slot", False, f"{name} is {found.behind:,} bytes behind; Kafka or the connector is too slow"
+        )
+    return KafkaFinding("slot", True, f"{name} is read, {found.behind:,} bytes behind")
 
 
-def _of_connector(cluster: Cluster, wanted: dict[str, str]) -> list[Finding]:
+def _of_connector(cluster: Cluster, wanted: dict[str, str]) -> list[KafkaFinding]:
     try:
         found = registered(cluster)
         if found is None:
-            return [Finding("connector", False, f"{cluster.connector} is not registered; {SET_UP}")]
+            return [KafkaFinding("connector", False, f"{cluster.connector} is not registered; {SET_UP}")]
         status = ask_connect(cluster, "GET", f"/connectors/{cluster.connector}/status")
     except HeadwaterError as error:
-        return [Finding("connector", False, error.detail)]
+        return [KafkaFinding("connector", False, error.detail)]
     return [judge_status(cluster, status or {}), judge_configuration(wanted, found)]
 
 
-def judge_status(cluster: Cluster, status: dict[str, Any]) -> Finding:
+def judge_status(cluster: Cluster, status: dict[str, Any]) -> KafkaFinding:
     """One that failed says why in the first line of its trace."""
     parts = [status.get("connector", {}), *status.get("tasks", [])]
     for part in parts:
         if part.get("state") != "RUNNING":
             reason = (part.get("trace") or "no reason given").splitlines()[0]
-            return Finding("connector", False, f"{cluster.connector} is {part.get('state', 'not started')}: {reason}")
+            return KafkaFinding(
+                "connector", False, f"{cluster.connector} is {part.get('state', 'not started')}: {reason}"
+            )
     if len(parts) < 2:
-        return Finding("connector", False, f"{cluster.connector} has no task yet; try again in a moment")
-    return Finding("connector", True, f"{cluster.connector} and its task run")
+        return KafkaFinding("connector", False, f"{cluster.connector} has no task yet; try again in a moment")
+    return KafkaFinding("connector", True, f"{cluster.connector} and its task run")
 
 
-def judge_configuration(wanted: dict[str, str], found: dict[str, str]) -> Finding:
+def judge_configuration(wanted: dict[str, str], found: dict[str, str]) -> KafkaFinding:
     """Names alone: a value may be a password."""
     other = sorted(name for name in {*wanted, *found} - {"name"} if wanted.get(name) != found.get(name))
     if other:
-        return Finding("configuration", False, f"other than Headwater's: {', '.join(other)}; {SET_UP}")
-    return Finding("configuration", True, "the connector has Headwater's")
+        return KafkaFinding("configuration", False, f"other than Headwater's: {', '.join(other)}; {SET_UP}")
+    return KafkaFinding("configuration", True, "the connector has Headwater's")
 
 
-def _of_kafka(cluster: Cluster, wanted: list[Topic]) -> list[Finding]:
+def _of_kafka(cluster: Cluster, wanted: list[Topic]) -> list[KafkaFinding]:
     try:
         found = open_admin(cluster).list_topics(timeout=ANSWER_SECONDS)
     except KafkaException as error:
-        return [Finding("kafka", False, f"{cluster.brokers} does not answer: {error.args[0].str()}")]
+        return [KafkaFinding("kafka", False, f"{cluster.brokers} does not answer: {error.args[0].str()}")]
     partitions = {name: len(topic.partitions) for name, topic in found.topics.items()}
-    answers = Finding("kafka", True, f"{cluster.brokers} answers; brokers: {len(found.brokers)}")
+    answers = KafkaFinding("kafka", True, f"{cluster.brokers} answers; brokers: {len(found.brokers)}")
     return [answers, *(judge_topic(topic, partitions.get(topic.name)) for topic in wanted)]
 
 
-def judge_topic(topic: Topic, partitions: int | None) -> Finding:
+def judge_topic(topic: Topic, partitions: int | None) -> KafkaFinding:
     """More partitions than needed stay empty. With fewer, the connector stops at the first event that has no place."""
     what = f"topic {topic.name}"
     if partitions is None:
-        return Finding(what, False, f"is not there; {SET_UP}")
+        return KafkaFinding(what, False, f"is not there; {SET_UP}")
     if partitions < topic.partitions:
         advice = f"add some: kafka-topics.sh --alter --topic {topic.name} --partitions {topic.partitions}"
-        return Finding(what, False, f"{partitions} partitions instead of {topic.partitions}; {advice}")
-    return Finding(what, True, f"{partitions} partitions")
+        return KafkaFinding(what, False, f"{partitions} partitions instead of {topic.partitions}; {advice}")
+    return KafkaFinding(what, True, f"{partitions} partitions")

@@ -23,9 +23,9 @@ from sqlalchemy import make_url
 
 from headwater.errors import LogUnavailable
 from headwater.events.catalogue import DOMAINS
-from headwater.store import replication
 from headwater.store.db import Database
-from headwater.store.outbox import PARTITIONS
+from headwater.store.log import replication
+from headwater.store.log.outbox import PARTITIONS
 
 ANSWER_SECONDS = 10.0
 CHANGE_SECONDS = 100.0  # Kafka Connect itself gives up after 90

@@ -20,10 +20,10 @@ from headwater.errors import BadCursor, HeadwaterError, StoreUnavailable
 from headwater.events.bell import Bell
 from headwater.events.cloudevents import envelope
 from headwater.model import Reader
-from headwater.store import tail
 from headwater.store.db import Database
-from headwater.store.outbox import LoggedEvent, Position
-from headwater.store.tail import Followed
+from headwater.store.log import tail
+from headwater.store.log.outbox import LoggedEvent, LogPosition
+from headwater.store.log.tail import Followed
 
 BATCH = 500
 LOOK_SECONDS = 1.0
@@ -38,7 +38,7 @@ log = structlog.get_logger()
 class Mark(NamedTuple):
     """How far somebody has seen the log, and when that was the newest there is. Opaque text to clients."""
 
-    position: Position
+    position: LogPosition
     at: datetime
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ def read_mark(text: str) -> Mark:
         raise BadCursor("Use the id of the last event that this server sent you, unchanged, or leave it out.")
     xid, id, milliseconds = (int(number, 16) for number in found.groups())
     try:
-        return Mark(Position(xid, id), datetime.fromtimestamp(milliseconds / 1000, UTC))
+        return Mark(LogPosition(xid, id), datetime.fromtimestamp(milliseconds / 1000, UTC))
     except (OverflowError, ValueError, OSError) as error:
         raise BadCursor("The id's time is none that can be.") from error
 
@@ -86,7 +86,7 @@ def source_of(event: LoggedEvent) -> int | None:
 class Listener:
     """What waits to be sent to one connection. `after` is where its part of the log begins."""
 
-    def __init__(self, audience: Audience, after: Position = tail.START) -> None:
+    def __init__(self, audience: Audience, after: LogPosition = tail.START) -> None:
         self.audience = audience
         self.after = after
         self.ended = False
@@ -188,7 +188,7 @@ class Live:
                 return
             position = here[-1].position
 
-    async def end_of_log(self) -> Position:
+    async def end_of_log(self) -> LogPosition:
         return await self._db.read(tail.end)
 
     async def _tail(self) -> None:
@@ -268,7 +268,7 @@ class Live:
             self._woken.set()
 
 
-def _next(conn: Connection, position: Position, users: list[int]) -> tuple[list[LoggedEvent], set[Followed]]:
+def _next(conn: Connection, position: LogPosition, users: list[int]) -> tuple[list[LoggedEvent], set[Followed]]:
     events = tail.after(conn, position, BATCH)
     sources = sorted({source_id for event in events if (source_id := source_of(event)) is not None})
     return events, tail.followed(conn, sources, users)

@@ -12,13 +12,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from headwater.events.delivery import Consumer, deliver, retry
-from headwater.store import letters, outbox
-from headwater.store.outbox import LoggedEvent
+from headwater.store.log import dead_letters, outbox
+from headwater.store.log.outbox import LoggedEvent
 
 
 def pending(conn: Connection, consumer: Consumer, now: datetime) -> list[int]:
     """The partitions in which there is something to do. Reading this locks nothing."""
-    return sorted({*outbox.pending(conn, consumer.name), *letters.due_partitions(conn, consumer.name, now)})
+    return sorted({*outbox.pending(conn, consumer.name), *dead_letters.due_partitions(conn, consumer.name, now)})
 
 
 def step(conn: Connection, consumer: Consumer, partition: int, now: datetime) -> int:

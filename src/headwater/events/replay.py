@@ -16,11 +16,12 @@ from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events import delivery
 from headwater.events import log as event_log
 from headwater.events.delivery import Consumer
-from headwater.store import inbox, letters, outbox, tail
 from headwater.store.db import Database
-from headwater.store.letters import Letter
-from headwater.store.outbox import Position
-from headwater.store.tail import START, Window
+from headwater.store.log import dead_letters as letters
+from headwater.store.log import inbox, outbox, tail
+from headwater.store.log.dead_letters import DeadLetter
+from headwater.store.log.outbox import LogPosition
+from headwater.store.log.tail import START, Window
 
 BATCH = 500
 Clock = Callable[[], datetime]
@@ -89,7 +90,7 @@ def replay_window(
     window = window._replace(kinds=window.kinds & consumer.kinds)
     total = Replayed(consumer.name)
     for partition in range(db.read_now(outbox.partitions)):
-        position: Position | None = START
+        position: LogPosition | None = START
         while position is not None:
             done, position = db.write_now(
                 _replay_batch, consumer, partition, window, position, now(), dry_run=dry_run, has_cursors=has_cursors
@@ -123,7 +124,7 @@ def catch_up(db: Database, consumer: Consumer, now: Clock) -> Iterator[int]:
 
 def _take_dead(
     conn: Connection, consumers: Sequence[Consumer], letter_id: int, now: datetime
-) -> tuple[Letter, Consumer]:
+) -> tuple[DeadLetter, Consumer]:
     """The letter, with the cursor of its partition held: so its state cannot change under us."""
     letter = letters.one(conn, letter_id)
     if letter is None:
@@ -142,12 +143,12 @@ def _replay_batch(
     consumer: Consumer,
     partition: int,
     window: Window,
-    position: Position,
+    position: LogPosition,
     now: datetime,
     *,
     dry_run: bool,
     has_cursors: bool,
-) -> tuple[Replayed, Position | None]:
+) -> tuple[Replayed, LogPosition | None]:
     """The next batch of the window, and where to go on; None at the end."""
     reached = outbox.wait_for_cursor(conn, consumer.name, partition, now)
     events = tail.within(conn, partition, window, after=position, limit=BATCH)

@@ -15,9 +15,9 @@ from weakref import WeakValueDictionary
 import pycurl
 
 from headwater.errors import FetchFailed, NameUnknown, TimedOut, TooManyRedirects
-from headwater.fetch import failures, hops, names
+from headwater.fetch import dns, failures, hops
+from headwater.fetch.curl import Handle, Options, trusted_certificates
 from headwater.fetch.guard import AddressGuard
-from headwater.fetch.handle import Handle, Options, trusted_certificates
 from headwater.fetch.hops import Hop
 from headwater.fetch.transfers import OK, Transfers
 from headwater.model import Request, Response
@@ -26,14 +26,14 @@ MAX_BYTES = 10 * 1024 * 1024
 _LOOKUP_AGAIN_SECONDS = 2.0
 
 
-class Limits(NamedTuple):
+class FetchLimits(NamedTuple):
     """What one request may use up over all its hops."""
 
     max_bytes: int
     seconds: float
 
 
-class Answer(NamedTuple):
+class FetchAnswer(NamedTuple):
     """What one hop brought."""
 
     status: int
@@ -83,7 +83,7 @@ class Client:
         Raises BadAddress or BadInput for a request that cannot be sent, and a FetchFailed where no usable answer came.
         """
         hop = hops.first(request)
-        limits = Limits(max_bytes or self._max_bytes, timeout or self._timeout)
+        limits = FetchLimits(max_bytes or self._max_bytes, timeout or self._timeout)
         left = limits.seconds
         moved_to: str | None = None
         permanent = True
@@ -107,7 +107,7 @@ class Client:
             idle.close()
         self._idle.clear()
 
-    async def _in_turn(self, hop: Hop, limits: Limits, left: float) -> tuple[Answer, float]:
+    async def _in_turn(self, hop: Hop, limits: FetchLimits, left: float) -> tuple[FetchAnswer, float]:
         """One hop, once its host and the client have a free place for it, and the seconds that are left then."""
         loop = asyncio.get_running_loop()
         host_turns = self._host_turns.get(hop.host)
@@ -131,7 +131,7 @@ class Client:
             self._outage.sign_of_life()
             return answer, deadline - loop.time()
 
-    async def _exchange(self, hop: Hop, limits: Limits, left: float) -> Answer:
+    async def _exchange(self, hop: Hop, limits: FetchLimits, left: float) -> FetchAnswer:
         transfers = self._transfers = self._transfers or Transfers(self._max_connections)
         handle = self._idle.pop() if self._idle else Handle(self._options, transfers.lend)
         keep = False
@@ -141,14 +141,14 @@ class Client:
             if code != OK:
                 raise await self._why(hop, handle, limits, code, message)
             keep = handle.reusable and not self._closed
-            return Answer(*handle.answer())
+            return FetchAnswer(*handle.answer())
         finally:
             if keep:
                 self._idle.append(handle)
             else:
                 handle.close()
 
-    async def _why(self, hop: Hop, handle: Handle, limits: Limits, code: int, message: str) -> FetchFailed:
+    async def _why(self, hop: Hop, handle: Handle, limits: FetchLimits, code: int, message: str) -> FetchFailed:
         if handle.refusal:
             return failures.refused(hop.host, handle.refusal)
         if handle.own_errno:
@@ -163,7 +163,7 @@ class Client:
         """libcurl does not tell a name that is not there from a name server that is not there, so ask again."""
         try:
             async with asyncio.timeout(_LOOKUP_AGAIN_SECONDS):
-                await names.addresses(hop.host, hop.port)
+                await dns.addresses(hop.host, hop.port)
         except NameUnknown as error:
             return error
         except TimeoutError:
@@ -174,7 +174,7 @@ class Client:
         """Behind a proxy we do not see the connection, so the guard judges beforehand all that the name stands for."""
         try:
             async with asyncio.timeout(left):
-                found = await names.addresses(hop.host, hop.port, self._options.resolve)
+                found = await dns.addresses(hop.host, hop.port, self._options.resolve)
         except TimeoutError as error:
             raise failures.name_unknown(hop.host, no_name_server=True) from error
         for ip in found:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 BUSY_SECONDS = 10
 IDLE_SECONDS = 30.0
-APPENDED = "headwater_appended"  # what `store.outbox` leaves in a connection's info
+APPENDED = "headwater_appended"  # what `store.log.outbox` leaves in a connection's info
 READERS = 4
 ATTEMPTS = 4
 _TRY_AGAIN = ("40001", "40P01")  # serialization failure, deadlock

@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from headwater import wire
 from headwater.api.auth import Asking, WithParts
-from headwater.crawl.tiers import TIERS
-from headwater.store import alerts, budgets, crawl_metrics, listings, statistics
-from headwater.store.crawl_metrics import HOUR, OUTCOMES, HourMetrics, hour_of
+from headwater.follow.tiers import TIERS
+from headwater.store.sources import limits, listings
+from headwater.store.visits import alerts, metrics, statistics
+from headwater.store.visits.metrics import HOUR, OUTCOMES, HourMetrics, hour_of
 from headwater.web.health import CHART_HEIGHT, CHART_WIDTH, Bar, amount, bars
 from headwater.web.view import show
 from headwater.wire import reddit_budget
@@ -28,10 +29,10 @@ router = APIRouter()
 @router.get("/crawling")
 async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> Response:
     now = parts.now()
-    found = await parts.db.read(crawl_metrics.recent, now, HOURS)
+    found = await parts.db.read(metrics.recent, now, HOURS)
     raised = [one for one in await parts.db.read(alerts.every) if one.cleared_at is None]
     budget = reddit_budget(parts.settings)
-    calls = await parts.db.read(budgets.use_since, budget, now - MINUTE * MINUTES)
+    calls = await parts.db.read(limits.use_since, budget, now - MINUTE * MINUTES)
     brought = await parts.db.read(statistics.gather, reader)
     visits = sum(one.visits for one in found)
     seconds = sum(one.seconds for one in found)
@@ -59,7 +60,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
         calls_most=(most := max(calls.values(), default=0)),
         limit_at=round(CHART_HEIGHT * (1 - budget.requests / max(most, budget.requests, 1)), 2),
         warmth=await parts.db.read(listings.warmth, now),
-        past_days=await parts.db.read(crawl_metrics.recent_days, now, DAYS),
+        past_days=await parts.db.read(metrics.recent_days, now, DAYS),
     )
 
 

@@ -10,18 +10,19 @@ from fastapi import APIRouter, Depends, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from headwater.api import letters as api
+from headwater.api import dead_letters as api
 from headwater.api.auth import Asking, WithParts
 from headwater.api.health import examined
 from headwater.api.inputs import Id
 from headwater.api.live import live_of
 from headwater.events import health
 from headwater.events.health import Figure
-from headwater.store import letters, log_health
-from headwater.store.letters import Letter
-from headwater.web import words
+from headwater.store.log import dead_letters
+from headwater.store.log import health as log_health
+from headwater.store.log.dead_letters import DeadLetter
+from headwater.web import formatting
+from headwater.web.formatting import ShownState
 from headwater.web.view import go, show
-from headwater.web.words import State
 
 LETTERS = 50
 MINUTES = 60
@@ -32,10 +33,10 @@ OUTCOMES = ("ok", "unchanged", "empty", "failed")
 router = APIRouter()
 
 _STATES = {
-    "ok": State("Well", "good", "check"),
-    "warning": State("Watch this", "busy", "alert"),
-    "bad": State("Trouble", "bad", "alert"),
-    "unknown": State("Not known", "quiet", "circle"),
+    "ok": ShownState("Well", "good", "check"),
+    "warning": ShownState("Watch this", "busy", "alert"),
+    "bad": ShownState("Trouble", "bad", "alert"),
+    "unknown": ShownState("Not known", "quiet", "circle"),
 }
 _NAMES = {
     "outbox_backlog": "Events not handled yet",
@@ -64,12 +65,12 @@ class Bar(NamedTuple):
     height: float
 
 
-class Shown(NamedTuple):
+class ShownLetter(NamedTuple):
     """All that the page needs besides the figures, read in one transaction."""
 
     events: list[int]
     visits: dict[str, int]
-    letters: list[Letter]
+    letters: list[DeadLetter]
 
 
 @router.get("/health")
@@ -97,11 +98,11 @@ async def health_page(request: Request, parts: WithParts, reader: Asking) -> Res
     )
 
 
-def _gather(conn: Connection, now: datetime, *, with_letters: bool) -> Shown:
-    return Shown(
+def _gather(conn: Connection, now: datetime, *, with_letters: bool) -> ShownLetter:
+    return ShownLetter(
         log_health.events_by_minute(conn, now, MINUTES),
         log_health.visits_by_outcome(conn, now - timedelta(minutes=MINUTES)),
-        letters.page(conn, limit=LETTERS) if with_letters else [],
+        dead_letters.page(conn, limit=LETTERS) if with_letters else [],
     )
 
 
@@ -141,7 +142,7 @@ def amount(value: float | None, unit: str) -> str:
     if unit == "seconds":
         return _length(value)
     if unit == "bytes":
-        return words.size(int(value))
+        return formatting.size(int(value))
     return f"{value:.2%}" if unit == "share" else f"{value:,.0f}"
 
 

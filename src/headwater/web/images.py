@@ -1,22 +1,97 @@
-"""`/images/{hash}`: the content of a saved picture, for readers who follow a source that shows it."""
+"""Pictures as pages show them: those that are saved from here, others only where the reader may be seen elsewhere.
+
+Works on clean HTML as it is stored, when it is shown: what is saved, and what the reader wants, changes after that.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Sequence
+from html import escape, unescape
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Path, Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from headwater.api.auth import Asking, WithParts
-from headwater.errors import NotFound
-from headwater.store import image_files, images
+from headwater.errors import BadAddress, NotFound
+from headwater.store import images
+from headwater.store.images import ImageRecord, address_of, files
 from headwater.wire import image_folder
+
+ROUTE = "/images/"
+_WITHHELD = '<span class="withheld"'  # clean HTML has no class
+# In clean HTML a bracket is always a tag's, and every value has double quotes.
+_IMAGE = re.compile(r"<img\b[^>]*+>")
+_ATTRIBUTE = re.compile(r'\s(src|alt|title|width|height|dir|lang)="([^"]*)"')
 
 router = APIRouter()
 # Should a picture be more than one, it can do nothing: not in a page, and not when it is opened alone (H34, H63).
 POLICY = "default-src 'none'; sandbox"
 FOREVER = "private, max-age=31536000, immutable"
+
+
+class PostImages:
+    """The pictures of one post. `remote` says that those that are not saved may be loaded from where they are."""
+
+    def __init__(self, records: Sequence[ImageRecord], remote: bool) -> None:
+        self._records = records
+        self._saved = {one.url: one for one in records if one.state == "saved"}
+        self.remote = remote
+
+    def shown(self, content: str) -> Markup:
+        """Clean HTML with its pictures as this reader gets them."""
+        return Markup(_IMAGE.sub(self._replaced, content))
+
+    def beside(self, content: str) -> Markup:
+        """Pictures that the post has but its text does not show."""
+        inside = {_address(unescape(found["src"])) for found in map(_attributes, _IMAGE.findall(content))}
+        missing = [one for one in self._records if one.url not in inside and one.state != "skipped"]
+        return Markup("").join(Markup(self._tag({"src": escape(one.url), "alt": escape(one.alt)})) for one in missing)
+
+    def withheld(self, content: str) -> int:
+        """How many pictures the reader could ask for."""
+        return (self.shown(content) + self.beside(content)).count(_WITHHELD)
+
+    def _replaced(self, image: re.Match[str]) -> str:
+        return self._tag(_attributes(image[0]))
+
+    def _tag(self, given: dict[str, str]) -> str:
+        """`given` are values as they stand in HTML."""
+        address = unescape(given["src"])
+        record = self._saved.get(_address(address))
+        if record is None and not self.remote:
+            return _placeholder(given.get("alt", ""), address)
+        attributes = dict(given, loading="lazy")
+        if record:
+            attributes["src"] = f"{ROUTE}{record.content_hash}"
+            if record.width and record.height and "width" not in given and "height" not in given:
+                attributes |= {"width": str(record.width), "height": str(record.height)}
+        return "<img" + "".join(f' {name}="{value}"' for name, value in attributes.items()) + ">"
+
+
+def _attributes(image: str) -> dict[str, str]:
+    return {"src": "", **dict(_ATTRIBUTE.findall(image))}
+
+
+def _address(url: str) -> str:
+    try:
+        return address_of(url)
+    except BadAddress:
+        return url
+
+
+def _placeholder(alt: str, address: str) -> str:
+    """No link: the picture may stand in one."""
+    try:
+        host = escape(urlsplit(address).hostname or "")
+    except ValueError:
+        host = ""
+    words = f"Picture: {escape(unescape(alt))}" if alt else "Picture"
+    return f'{_WITHHELD} title="{host}">{words}</span>'
 
 
 @router.get("/images/{content_hash}")
@@ -33,7 +108,7 @@ async def image(
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": FOREVER, "ETag": f'"{content_hash}"'}
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    content = await asyncio.to_thread(image_files.load, image_folder(parts.settings), path)
+    content = await asyncio.to_thread(files.load, image_folder(parts.settings), path)
     if content is None:
         raise NotFound("The file of this picture is missing. It is downloaded again.")
     name = f"{content_hash[:16]}.{path.rpartition('.')[2]}"

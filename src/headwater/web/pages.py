@@ -17,11 +17,12 @@ from headwater.api.inputs import MAX_MARKED, AnyId, Id, PostState
 from headwater.api.posts import Wanted, mark
 from headwater.errors import NotFound
 from headwater.model import Reader
-from headwater.store import history, images, sources, stream
+from headwater.store import images, sources
+from headwater.store.posts import history, stream
+from headwater.store.posts.stream import Filter, Story, StreamPosition, StreamPost
 from headwater.store.sources import WatchedSource
-from headwater.store.stream import Filter, Position, Story, StreamPost
 from headwater.web import starter
-from headwater.web.pictures import Pictures
+from headwater.web.images import PostImages
 from headwater.web.view import go, show
 from headwater.wire import Parts
 
@@ -30,7 +31,7 @@ PAGE = 40
 router = APIRouter()
 
 
-class Shown(NamedTuple):
+class ShownPost(NamedTuple):
     """All that the stream page needs, read in one transaction."""
 
     stories: list[Story]
@@ -66,11 +67,11 @@ async def stream_page(
     )
 
 
-def _gather(conn: Connection, reader: Reader, now: datetime, wanted: Filter, after: Position | None) -> Shown:
+def _gather(conn: Connection, reader: Reader, now: datetime, wanted: Filter, after: StreamPosition | None) -> ShownPost:
     stories = stream.page(conn, reader, wanted, after=after, limit=PAGE + 1)
     follows_nothing = not stories and not sources.watched_after(conn, reader, now, after=None, limit=1)
     source = sources.watched_one(conn, reader, wanted.source_id, now) if wanted.source_id else None
-    return Shown(stories, stream.folders(conn, reader), source, follows_nothing)
+    return ShownPost(stories, stream.folders(conn, reader), source, follows_nothing)
 
 
 def link(wanted: Filter, **changes: Any) -> str:
@@ -102,9 +103,9 @@ async def post_content(request: Request, parts: WithParts, reader: Asking, post_
     return show(request, "content.html", post=post, pictures=await _pictures(parts, post_id))
 
 
-async def _pictures(parts: Parts, post_id: int, *, remote: bool = False) -> Pictures:
+async def _pictures(parts: Parts, post_id: int, *, remote: bool = False) -> PostImages:
     records = await parts.db.read(images.of_post, post_id)
-    return Pictures(records, remote or parts.settings.remote_images == "show")
+    return PostImages(records, remote or parts.settings.remote_images == "show")
 
 
 @router.post("/posts/mark")

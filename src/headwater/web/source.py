@@ -14,11 +14,12 @@ from headwater.api import visits
 from headwater.api.auth import Asking, WithParts
 from headwater.api.checkpoints import clear_checkpoint as clear
 from headwater.api.inputs import Id
-from headwater.store import checkpoints, hub_subscriptions, listings, publishing, sources
-from headwater.store.checkpoints import CheckpointRow
-from headwater.store.listings import Listing
-from headwater.store.publishing import Place
-from headwater.store.sources import PastVisit
+from headwater.store import sources
+from headwater.store.sources import PastVisit, hubs, listings, pool
+from headwater.store.sources.listings import Listing
+from headwater.store.sources.pool import SourceTier
+from headwater.store.visits import checkpoints
+from headwater.store.visits.checkpoints import CheckpointRow
 from headwater.web.health import CHART_WIDTH, bars
 from headwater.web.view import go, show
 
@@ -29,13 +30,13 @@ BEST = 10  # of a cached listing that are shown
 router = APIRouter()
 
 
-class Shown(NamedTuple):
+class ShownVisit(NamedTuple):
     """All that the page needs beside the source, read in one transaction."""
 
     past: list[PastVisit]
     posts: int
     pushed_since: datetime | None
-    place: Place
+    place: SourceTier
     days: list[tuple[datetime, int]]
     listing: Listing | None
     progress: CheckpointRow | None
@@ -70,13 +71,13 @@ async def clear_checkpoint(parts: WithParts, reader: Asking, source_id: Id) -> R
     return go(f"/sources/{source_id}")
 
 
-def _gather(conn: Connection, source_id: int, now: datetime) -> Shown:
-    return Shown(
+def _gather(conn: Connection, source_id: int, now: datetime) -> ShownVisit:
+    return ShownVisit(
         sources.past_visits(conn, source_id, api.PAST_VISITS),
         sources.count_posts(conn, source_id),
-        hub_subscriptions.active_since(conn, source_id, now),
-        publishing.place(conn, source_id),
-        publishing.by_day(conn, source_id, now, DAYS),
+        hubs.active_since(conn, source_id, now),
+        pool.tier_of(conn, source_id),
+        pool.posts_by_day(conn, source_id, now, DAYS),
         listings.of_source(conn, source_id, now),
         checkpoints.of_source(conn, source_id),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.crawl.opml import Outline
+from headwater.follow.opml import Outline
 
 GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
     "Technology": (

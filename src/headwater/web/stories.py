@@ -12,9 +12,9 @@ from headwater.api import stories as api
 from headwater.api.auth import Asking, WithParts
 from headwater.api.inputs import Id
 from headwater.model import Reader
-from headwater.store import folded, stories
-from headwater.store.folded import FoldSettings, Member
-from headwater.store.stories import PastDecision
+from headwater.store import stories
+from headwater.store.stories import PastDecision, folded
+from headwater.store.stories.folded import FoldSettings, ShownMember
 from headwater.web.view import go, show
 
 router = APIRouter()
@@ -26,7 +26,7 @@ async def story_page(request: Request, parts: WithParts, reader: Asking, story_i
     return show(request, "story.html", story_id=story_id, members=members, past=past, section="stream")
 
 
-def _gather(conn: Connection, reader: Reader, story_id: int) -> tuple[list[Member], list[PastDecision]]:
+def _gather(conn: Connection, reader: Reader, story_id: int) -> tuple[list[ShownMember], list[PastDecision]]:
     members = api.group_of(conn, reader, story_id)
     visible = {member.post_id for member in members}
     return members, [one for one in stories.history(conn, story_id) if one.post_id in visible]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from headwater import __version__
-from headwater.store.stream import StreamPost
-from headwater.web import words
+from headwater.store.posts.stream import StreamPost
+from headwater.web import formatting
 
 
 class Day(NamedTuple):
@@ -21,7 +21,7 @@ class Day(NamedTuple):
 
 
 def groupby_day(posts: Sequence[StreamPost], now: datetime, zone: tzinfo) -> Iterator[Day]:
-    for day, group in groupby(posts, lambda post: words.day(post.created_at, now, zone)):
+    for day, group in groupby(posts, lambda post: formatting.day(post.created_at, now, zone)):
         yield Day(day, list(group))
 
 
@@ -34,7 +34,7 @@ _environment = Environment(
     auto_reload=False,
 )
 _environment.filters["groupby_day"] = groupby_day
-_environment.globals.update(version=__version__, words=words)
+_environment.globals.update(version=__version__, words=formatting)
 
 
 def render(name: str, **context: Any) -> str:

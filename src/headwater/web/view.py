@@ -9,7 +9,7 @@ from fastapi import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from headwater.api.auth import Caller, local_path, parts_of
-from headwater.web import templating, words
+from headwater.web import formatting, templating
 
 ZONE_COOKIE = "headwater_zone"
 
@@ -25,7 +25,7 @@ def show(request: Request, template: str, status: int = 200, *, section: str = "
         here=here(request),
         now=parts_of(request).now(),
         is_demo=parts_of(request).is_demo,
-        zone=words.zone_named(request.cookies.get(ZONE_COOKIE)),
+        zone=formatting.zone_named(request.cookies.get(ZONE_COOKIE)),
         **context,
     )
     return HTMLResponse(page, status)

@@ -13,12 +13,13 @@ from headwater.api import cursors, visits
 from headwater.api import sources as api
 from headwater.api.auth import Asking, WithParts
 from headwater.api.inputs import AnyId, Id, Name, NewSource
-from headwater.crawl import follow as following
 from headwater.errors import AlreadyThere, BadInput
+from headwater.follow import add as following
 from headwater.model import Reader
-from headwater.store import sources, stream
+from headwater.store import sources
+from headwater.store.posts import stream
 from headwater.store.sources import WatchedSource
-from headwater.web import starter, words
+from headwater.web import formatting, starter
 from headwater.web.view import go, show
 
 PAGE = 200
@@ -68,7 +69,7 @@ async def _sources_page(
         sources=found.sources[:PAGE],
         counts=found.posts,
         total=sum(found.by_status.values()),
-        troubled=sum(found.by_status.get(status, 0) for status in words.ATTENTION),
+        troubled=sum(found.by_status.get(status, 0) for status in formatting.ATTENTION),
         folders=found.folders,
         attention=attention,
         folder=folder,
@@ -82,7 +83,7 @@ async def _sources_page(
 def _gather(
     conn: Connection, reader: Reader, now: datetime, after: int | None, attention: bool, folder: str | None
 ) -> Watching:
-    statuses = words.ATTENTION if attention else None
+    statuses = formatting.ATTENTION if attention else None
     found = sources.watched_page(conn, reader, now, after=after, limit=PAGE + 1, folder=folder, statuses=statuses)
     posts = sources.post_counts(conn, [source.id for source in found])
     return Watching(found, posts, sources.followed_by_status(conn, reader), stream.folders(conn, reader))

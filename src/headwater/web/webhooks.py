@@ -11,32 +11,33 @@ from headwater.api.auth import Asking, WithParts
 from headwater.api.cursors import id_in
 from headwater.api.cursors import of_id as cursor_of
 from headwater.api.inputs import Id
+from headwater.app import webhooks as asked
+from headwater.consumers import webhooks as sendable
 from headwater.errors import BadInput
-from headwater.events import webhooks as asked
 from headwater.model import Reader
-from headwater.store import webhooks
-from headwater.store.webhooks import Delivery, Webhook
+from headwater.store.people import webhooks
+from headwater.store.people.webhooks import Delivery, Webhook
+from headwater.web.formatting import ShownState
 from headwater.web.view import go, show
-from headwater.web.words import State
 
 PAGE = 50
 
 router = APIRouter()
 
 _STATES = {
-    "new": State("Nothing sent yet", "quiet", "circle"),
-    "ok": State("Working", "good", "check"),
-    "retrying": State("Trying again", "busy", "refresh"),
-    "failing": State("Failing", "bad", "alert"),
-    "paused": State("Paused", "quiet", "circle"),
-    "gone": State("Gone for good", "bad", "archive"),
-    "waiting": State("Waiting", "busy", "circle"),
-    "delivered": State("Delivered", "good", "check"),
-    "failed": State("Failed", "bad", "alert"),
+    "new": ShownState("Nothing sent yet", "quiet", "circle"),
+    "ok": ShownState("Working", "good", "check"),
+    "retrying": ShownState("Trying again", "busy", "refresh"),
+    "failing": ShownState("Failing", "bad", "alert"),
+    "paused": ShownState("Paused", "quiet", "circle"),
+    "gone": ShownState("Gone for good", "bad", "archive"),
+    "waiting": ShownState("Waiting", "busy", "circle"),
+    "delivered": ShownState("Delivered", "good", "check"),
+    "failed": ShownState("Failed", "bad", "alert"),
 }
 
 
-def state_of(one: Webhook | Delivery) -> State:
+def state_of(one: Webhook | Delivery) -> ShownState:
     return _STATES[one.status if isinstance(one, Webhook) else one.state]
 
 
@@ -62,7 +63,7 @@ async def _webhooks_page(
         wrong.status if wrong else 200,
         webhooks=found,
         state_of=state_of,
-        kinds=asked.KINDS,
+        kinds=sendable.KINDS,
         made=made,
         wrong=wrong,
         typed=typed,

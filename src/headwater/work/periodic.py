@@ -10,12 +10,17 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from headwater.crawl import monitors, pool
-from headwater.crawl.monitors import Limits
-from headwater.store import accounts, crawl_metrics, deliveries, hot, leases, listings, visits
-from headwater.store import pool as pooled
-from headwater.store.budgets import Budget
+from headwater.crawl import monitors
+from headwater.crawl.monitors import AlertLimits
+from headwater.follow import pool
+from headwater.store import visits
 from headwater.store.db import Database
+from headwater.store.people import accounts, deliveries
+from headwater.store.posts import hot
+from headwater.store.sources import leases, listings
+from headwater.store.sources import pool as pooled
+from headwater.store.sources.limits import Budget
+from headwater.store.visits import metrics
 
 ANALYSIS, MAINTENANCE, CLEANUP, CRAWLER, MONITORING = QUEUES = (
     "analysis_queue",
@@ -28,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-class House(NamedTuple):
+class PeriodicTools(NamedTuple):
     """What the jobs work with. The last five are what reaches further than the store."""
 
     db: Database
@@ -36,7 +41,7 @@ class House(NamedTuple):
     lease_for: timedelta
     hot_for: timedelta
     visits_kept: timedelta
-    limits: Limits
+    limits: AlertLimits
     budget: Budget
     visit_due: Callable[[], Awaitable[object]]
     warm_up: Callable[[], Awaitable[object]]
@@ -53,16 +58,16 @@ class Job(NamedTuple):
     queue: str
     task: str
     does: str
-    work: Callable[[House], Awaitable[object]]
+    work: Callable[[PeriodicTools], Awaitable[object]]
     expires: timedelta | None = None
 
 
-async def _incremental(house: House) -> object:
+async def _incremental(house: PeriodicTools) -> object:
     await house.db.write(pool.apply_pool_tiers)
     return await house.visit_due()
 
 
-async def _clean_hot(house: House) -> int:
+async def _clean_hot(house: PeriodicTools) -> int:
     posts = await house.db.write(hot.clean, house.hot_for, house.now())
     return posts + await house.db.write(listings.remove_expired, house.now())
 
@@ -108,7 +113,7 @@ JOBS = (
         MONITORING,
         "tasks.metrics.generate_daily",
         "Sums up the visits of the days that are over.",
-        lambda house: house.db.write(crawl_metrics.count_days, house.now()),
+        lambda house: house.db.write(metrics.count_days, house.now()),
     ),
     Job(
         "monitor-api-calls",
@@ -149,7 +154,7 @@ JOBS = (
         MONITORING,
         "tasks.metrics.count_visits",
         "Counts the visits of the present hour and the one before.",
-        lambda house: house.db.write(crawl_metrics.count_hours, house.now()),
+        lambda house: house.db.write(metrics.count_hours, house.now()),
     ),
     Job(
         "heal-clock",

@@ -11,16 +11,16 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from headwater import wire
-from headwater.crawl import pool
-from headwater.crawl.pool import Candidate
+from headwater.follow import pool
+from headwater.follow.pool import Candidate
 from headwater.sim.communities import Habits
 from headwater.sim.reddit import serving
 from headwater.sim.reddit_world import BEGINS, Faults, Limits, SimReddit, simulated
 from headwater.sim.week.life import BLINK, Life, Time
 from headwater.sim.week.truth import Findings, compare, over_budget
-from headwater.store import leases
-from headwater.store import pool as pool_store
-from headwater.store.contents import contents
+from headwater.store.posts.contents import contents
+from headwater.store.sources import leases
+from headwater.store.sources import pool as pool_store
 from headwater.wire import Parts
 
 DAY = timedelta(days=1)

@@ -10,18 +10,18 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from headwater import wire
+from headwater.access.reddit import RateLimiter, RedditApi, RedditApp
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.credentials import App, RedditApi, Turns
-from headwater.crawl.visiting import Tools
+from headwater.crawl.visit.shared import VisitTools
 from headwater.errors import StoreUnavailable
 from headwater.model import Request, Response, SavedVisit
 from headwater.settings import load
 from headwater.sim.reddit_world import Clock, SimReddit
-from headwater.store import leases
 from headwater.store.db import Database
-from headwater.store.outbox import uuid7
+from headwater.store.log.outbox import uuid7
+from headwater.store.sources import leases
 from headwater.wire import Parts
-from headwater.work import embedded
+from headwater.work import crawl_loop
 
 T = TypeVar("T")
 BLINK = 0.001
@@ -64,8 +64,8 @@ class Life:
         settings = self.parts.settings
         self._client, self._readers = wire.open_reddit_client(self.parts), wire.open_readers(self.parts)
         turns = _Turns(self, time)
-        app = App(*reddit.client, site=reddit.url, api=reddit.url)
-        tools = Tools(
+        app = RedditApp(*reddit.client, site=reddit.url, api=reddit.url)
+        tools = VisitTools(
             fetch=self._client.fetch,
             readers=self._readers,
             now=self.parts.now,
@@ -81,7 +81,7 @@ class Life:
 
     async def round(self) -> None:
         """Visit what is due."""
-        await embedded.step(self.parts.db, self.crawler, wire.pace(self.parts.settings), self.parts.now)
+        await crawl_loop.step(self.parts.db, self.crawler, wire.pace(self.parts.settings), self.parts.now)
         await self.crawler.settle()
 
     async def visit(self, source_ids: list[int]) -> list[int]:
@@ -131,7 +131,7 @@ class _Mortal(Database):
         return await super()._in(threads, work)
 
 
-class _Turns(Turns):
+class _Turns(RateLimiter):
     """Turns after which a request is under way."""
 
     def __init__(self, life: Life, time: Time) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from headwater.sim.communities import SPANS, SimPost, Version
 from headwater.sim.reddit_world import ListedPage, SimReddit
-from headwater.store.contents import Contents, Visited
+from headwater.store.posts.contents import Contents, Visited
 from headwater.text import plain
 
 LATE = timedelta(hours=2)  # a post that was held back for so long still has to be found

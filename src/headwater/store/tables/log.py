@@ -20,8 +20,8 @@ from sqlalchemy import (
     text,
 )
 
-from headwater.store.metadata import metadata
-from headwater.store.types import BigId, Json, Moment
+from headwater.store.sql import BigId, Json, Moment
+from headwater.store.tables.metadata import metadata
 
 event_outbox = Table(
     "event_outbox",
@@ -78,7 +78,7 @@ consumer_inbox = Table(
     sqlite_with_rowid=False,
 )
 
-# Events that failed in a consumer, and those of the same key that wait behind them: see store/letters.py.
+# Events that failed in a consumer, and those of the same key that wait behind them: see store/log/dead_letters.py.
 event_dlq = Table(
     "event_dlq",
     metadata,
@@ -124,8 +124,8 @@ Index(
 )
 Index("ix_event_dlq_state", event_dlq.c.state, event_dlq.c.id)
 
-# Receivers of events: see store/webhooks.py and store/deliveries.py. A claim sets next_try_at to the lease's end, as
-# for sources; it is NULL while nothing waits.
+# Receivers of events: see store/people/webhooks.py and deliveries.py. A claim sets next_try_at to the lease's end,
+# as for sources; it is NULL while nothing waits.
 webhooks = Table(
     "webhooks",
     metadata,
@@ -193,7 +193,7 @@ Index(
 )
 Index("ix_webhook_deliveries_settled_at", webhook_deliveries.c.settled_at)
 
-# Who may do something that only one may do at a time: see store/locks.py.
+# Who may do something that only one may do at a time: see store/log/locks.py.
 locks = Table(
     "locks",
     metadata,

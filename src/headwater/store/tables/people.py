@@ -19,8 +19,8 @@ from sqlalchemy import (
     true,
 )
 
-from headwater.store.metadata import metadata
-from headwater.store.types import BigId, Moment
+from headwater.store.sql import BigId, Moment
+from headwater.store.tables.metadata import metadata
 
 tenants = Table(
     "tenants",
@@ -102,7 +102,7 @@ Index(
     postgresql_where=text("starred_at IS NOT NULL"),
 )
 
-# Secrets that have to be used again, sealed: see store/secrets.py.
+# Secrets that have to be used again, sealed: see store/people/secrets.py.
 secrets = Table(
     "secrets",
     metadata,

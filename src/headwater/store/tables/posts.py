@@ -19,8 +19,8 @@ from sqlalchemy import (
     true,
 )
 
-from headwater.store.metadata import metadata
-from headwater.store.types import BigId, Json, Moment
+from headwater.store.sql import BigId, Json, Moment
+from headwater.store.tables.metadata import metadata
 
 posts = Table(
     "posts",
@@ -52,7 +52,7 @@ Index("ix_posts_url_key", posts.c.source_id, posts.c.url_key)
 Index("ix_posts_stream", posts.c.created_at, posts.c.id)
 Index("ix_posts_source_stream", posts.c.source_id, posts.c.created_at, posts.c.id)
 
-# The newest posts once more, as the stream shows them: see store/hot.py. A row is what `posts` says, to the letter.
+# A copy of the newest posts, as the stream shows them: see store/posts/hot.py. A row says exactly what `posts` says.
 posts_hot = Table(
     "posts_hot",
     metadata,
@@ -148,7 +148,7 @@ posts_apart = Table(
 )
 Index("ix_posts_apart_parting_id", posts_apart.c.parting_id)
 
-# Pictures by their address, whoever shows them: see store/images.py and store/image_queue.py. A claim sets next_try_at
+# Pictures by their address, whoever shows them: see store/images.py and store/images/queue.py. A claim sets next_try_at
 # to the lease's end, as for sources; it is NULL where nothing is left to do.
 images = Table(
     "images",

@@ -20,8 +20,8 @@ from sqlalchemy import (
     true,
 )
 
-from headwater.store.metadata import metadata
-from headwater.store.types import BigId, Json, Moment
+from headwater.store.sql import BigId, Json, Moment
+from headwater.store.tables.metadata import metadata
 
 sources = Table(
     "sources",
@@ -66,7 +66,7 @@ sources = Table(
     Column("truncated", Boolean, nullable=False, server_default=false()),  # its page is longer than what was read
     Column("gap_at", Moment),  # when a visit last found that posts had gone by unseen
     Column("note", Text, nullable=False, server_default=""),  # what a person should know about how it is read
-    # How much it publishes, and how often it is visited for that: see store/pool.py.
+    # How much it publishes, and how often it is visited for that: see store/sources/pool.py.
     Column("avg_valid_posts", Float),  # rolling: posts of the last 24 h, as seen at each visit
     Column("quality_score", Float),  # rolling: the share of visits that worked out and were not empty
     Column("tier", String(10)),  # None: it was given none; its interval is its own
@@ -129,7 +129,7 @@ budget_use = Table(
     PrimaryKeyConstraint("name", "minute"),
 )
 
-# How many requests may be made in a stretch of time: see store/budgets.py.
+# How many requests may be made in a stretch of time: see store/sources/limits.py.
 request_budgets = Table(
     "request_budgets",
     metadata,
@@ -140,7 +140,7 @@ request_budgets = Table(
     PrimaryKeyConstraint("name", "place"),
 )
 
-# How much was asked in a month of someone who is paid by the month: see store/meters.py.
+# How much was asked in a month of someone who is paid by the month: see store/sources/limits.py.
 meters = Table(
     "meters",
     metadata,
@@ -151,7 +151,7 @@ meters = Table(
     PrimaryKeyConstraint("name", "month"),
 )
 
-# What lists name: threads of a board, articles of a site. The authority for "seen": see store/items.py.
+# What lists name: threads of a board, articles of a site. The authority for "seen": see store/visits/items.py.
 items = Table(
     "items",
     metadata,
@@ -201,7 +201,7 @@ checkpoints = Table(
 )
 Index("ix_checkpoints_source_id", checkpoints.c.source_id)
 
-# What a site asks of programs: one row for each scheme, host and port. See crawl/robots.py.
+# What a site asks of programs: one row for each scheme, host and port. See access/robots.py.
 robots = Table(
     "robots",
     metadata,

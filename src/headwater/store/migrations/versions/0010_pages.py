@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.types import BigId, Json, Moment
+from headwater.store.sql import BigId, Json, Moment
 
 revision = "0010"
 down_revision = "0009"

@@ -1,0 +1,1 @@
+"""The use cases: one function for each thing that a person or a program can ask for."""

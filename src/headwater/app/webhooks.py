@@ -1,0 +1,126 @@
+"""What a person asks of webhooks: adding, changing and removing them, a ping, sending an event again.
+
+`consumers/webhooks.py` says which events they get; `work/webhooks.py` sends.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater import urls
+from headwater.consumers.webhooks import BY_NAME
+from headwater.errors import AlreadyThere, BadAddress, BadInput, NotFound
+from headwater.events.signing import new_secret
+from headwater.model import Reader
+from headwater.store.people import webhooks
+from headwater.store.people.webhooks import Delivery, Webhook
+
+MOST_WEBHOOKS = 50
+Seal = Callable[[str], bytes]
+
+
+class Created(NamedTuple):
+    """A new webhook and its secret, which is kept sealed and can be shown only now."""
+
+    webhook: Webhook
+    secret: str
+
+
+class Queued(NamedTuple):
+    """A delivery that waits to be sent."""
+
+    webhook: Webhook
+    delivery: Delivery
+
+
+def add(conn: Connection, reader: Reader, address: str, kinds: Sequence[str], seal: Seal, now: datetime) -> Created:
+    """Send events to an address from now on; no kinds means every kind."""
+    address, kinds = usable_address(address), known_kinds(kinds)
+    if len(webhooks.of_reader(conn, reader)) >= MOST_WEBHOOKS:
+        raise BadInput(f"You have {MOST_WEBHOOKS} webhooks, which is the most. Remove one first.")
+    secret = new_secret()
+    made = webhooks.add(conn, reader, address=address, kinds=kinds, secret=seal(secret), now=now)
+    return Created(find(conn, reader, made), secret)
+
+
+def find(conn: Connection, reader: Reader, webhook_id: int) -> Webhook:
+    webhook = webhooks.one(conn, reader, webhook_id)
+    if webhook is None:
+        raise NotFound(f"You have no webhook {webhook_id}.")
+    return webhook
+
+
+def change(
+    conn: Connection,
+    reader: Reader,
+    webhook_id: int,
+    now: datetime,
+    *,
+    address: str | None = None,
+    kinds: Sequence[str] | None = None,
+    active: bool | None = None,
+) -> Webhook:
+    """Only what is given changes."""
+    if address is None and kinds is None and active is None:
+        raise BadInput("Nothing to change: give address, kinds or active.")
+    webhooks.change(
+        conn,
+        find(conn, reader, webhook_id),
+        now,
+        address=usable_address(address) if address is not None else None,
+        kinds=known_kinds(kinds) if kinds is not None else None,
+        active=active,
+    )
+    return find(conn, reader, webhook_id)
+
+
+def remove(conn: Connection, reader: Reader, webhook_id: int) -> None:
+    find(conn, reader, webhook_id)
+    webhooks.remove(conn, reader, webhook_id)
+
+
+def ping(conn: Connection, reader: Reader, webhook_id: int, now: datetime) -> Queued:
+    """Let a delivery of kind `ping` wait at the end of the queue, and try the queue at once."""
+    webhook = find(conn, reader, webhook_id)
+    if webhook.state != "active":
+        raise BadInput(f"This webhook is {webhook.state}. Resume it first.")
+    return Queued(webhook, _delivery(conn, webhook, webhooks.ping(conn, reader, webhook, now)))
+
+
+def replay(conn: Connection, reader: Reader, webhook_id: int, delivery_id: int, now: datetime) -> Queued:
+    """Send an event again under the same id, before all that waits."""
+    webhook = find(conn, reader, webhook_id)
+    delivery = _delivery(conn, webhook, delivery_id)
+    if not webhooks.replay(conn, webhook, delivery.id, now):
+        raise AlreadyThere("This delivery waits to be sent already.")
+    return Queued(webhook, _delivery(conn, webhook, delivery_id))
+
+
+def usable_address(address: str) -> str:
+    """Whether it may be connected to is decided when something is sent: by then, a name may stand for another one."""
+    canonical, credential = urls.without_credential(urls.canonical(urls.with_scheme(address)))
+    if credential:
+        raise BadAddress("An address with a password cannot be used. The signature shows the receiver who sends.")
+    return canonical
+
+
+def known_kinds(kinds: Sequence[str]) -> list[str]:
+    """The kinds, each once, in the order of the catalogue."""
+    for kind in kinds:
+        if kind not in BY_NAME:
+            close = difflib.get_close_matches(kind, BY_NAME, n=1)
+            hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(BY_NAME)}."
+            raise BadInput(f"{kind[:100]!r} is not a kind of event that can be sent. {hint}")
+    return [kind for kind in BY_NAME if kind in kinds]
+
+
+def _delivery(conn: Connection, webhook: Webhook, delivery_id: int) -> Delivery:
+    delivery = webhooks.delivery(conn, webhook, delivery_id)
+    if delivery is None:
+        raise NotFound(f"The webhook {webhook.id} has no delivery {delivery_id}.")
+    return delivery

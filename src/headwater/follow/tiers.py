@@ -1,0 +1,79 @@
+"""Which tier a source belongs to: how much it publishes decides how often it is visited. Pure.
+
+A tier is taken as soon as the average reaches its border, and left only when the average has fallen well below it. So a
+source that moves about a border does not change its tier with every visit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import NamedTuple
+
+from headwater.store.sources.pool import Standing, TierChange
+
+STAYS_ABOVE = 0.9  # of the border: where a source that has the tier loses it
+
+
+class Tier(NamedTuple):
+    """A tier: from which average of valid posts, how often, and which listing of a community is read."""
+
+    name: str
+    from_average: float
+    every: timedelta
+    sort: str
+    time_filter: str
+    limit: int
+
+    @property
+    def interval_seconds(self) -> int:
+        return int(self.every.total_seconds())
+
+
+TIERS = (
+    Tier("high", 20.0, timedelta(hours=2), "new", "week", 50),
+    Tier("medium", 10.0, timedelta(hours=6), "top", "week", 80),
+    Tier("low", 0.0, timedelta(hours=24), "top", "month", 100),
+)
+BY_NAME = {tier.name: tier for tier in TIERS}
+_RANK = {tier.name: place for place, tier in enumerate(TIERS)}
+
+
+class Assignment(NamedTuple):
+    """The tier that a source should have; None: nothing is known about it yet."""
+
+    standing: Standing
+    tier: Tier | None
+
+    @property
+    def changes(self) -> bool:
+        if self.tier is None:
+            return False
+        now = self.standing
+        return (now.tier, now.interval_seconds) != (self.tier.name, self.tier.interval_seconds)
+
+
+def tier_for(average: float | None, current: str | None = None, pinned: str | None = None) -> Tier | None:
+    """A pinned tier wins; without an average the present one stays."""
+    if pinned is not None:
+        return BY_NAME[pinned]
+    if average is None:
+        return BY_NAME[current] if current is not None else None
+    return next((tier for tier in TIERS if average >= _border(tier, current)), TIERS[-1])
+
+
+def _border(tier: Tier, current: str | None) -> float:
+    had = current is not None and _RANK[tier.name] >= _RANK[current]
+    return tier.from_average * STAYS_ABOVE if had else tier.from_average
+
+
+def assignments(standings: Iterable[Standing]) -> list[Assignment]:
+    return [Assignment(one, tier_for(one.average, one.tier, one.pinned)) for one in standings]
+
+
+def place_in(tier: Tier, standing: Standing) -> TierChange:
+    """What the tier means for this source. Only a community has listings to choose from."""
+    listing = {"sort": tier.sort, "time_filter": tier.time_filter, "limit": tier.limit}
+    return TierChange(
+        standing.source_id, tier.name, tier.interval_seconds, listing if standing.kind == "reddit" else {}
+    )

@@ -1,0 +1,1 @@
+"""Parsing of untrusted bytes, in processes with limits."""

@@ -1,0 +1,106 @@
+"""The reading process: untrusted bytes in, our model out. Run as `python -m headwater.parse.process`.
+
+It knows no settings, no database and no network. Each document has a CPU limit that the kernel enforces and the process
+has a memory limit; whoever exceeds one is ended, and `readers` starts another. Messages are msgpack with a length in
+front, decoded into known types on both sides: a reader that a hostile document took over can send nothing but data.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from typing import BinaryIO, NamedTuple
+
+import msgspec
+
+from headwater import errors
+from headwater.fetch.body import unpacked
+from headwater.model import Becoming, Item, Page, Response, Source, SourceState
+from headwater.sources import KINDS, Kind, discovery, robots
+from headwater.sources.robots import Verdict
+
+LENGTH_BYTES = 4
+
+
+class ParseTask(NamedTuple):
+    """What to do with an answer: `read` it as its source's kind does, as a list or as the page of an `item`; find the
+    feeds a page `links` to; `recognise` which kind can read it; or say what `robots` rules let `agent` read."""
+
+    what: str
+    source: Source
+    state: SourceState
+    response: Response
+    max_bytes: int
+    item: Item | None = None
+    agent: str = ""
+
+
+class Parsed(NamedTuple):
+    """The answer to a task, or the code and words of what went wrong."""
+
+    page: Page | None = None
+    links: list[str] = []
+    becomes: Becoming | None = None
+    verdict: Verdict | None = None
+    error_code: str | None = None
+    error: str = ""
+
+
+def perform(task: ParseTask, kinds: Mapping[str, Kind] = KINDS) -> Parsed:
+    try:
+        response = task.response._replace(body=unpacked(task.response, task.max_bytes))
+        return _performed(task, response, kinds)
+    except errors.SourceFailure as error:
+        return Parsed(error_code=error.code, error=error.detail)
+    except MemoryError:
+        return Parsed(error_code=errors.ReaderStopped.code, error="The document needs more memory than is allowed.")
+    except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours costs one document, not the process
+        words = f"Headwater stumbled over this document ({type(error).__name__}). This is our fault."
+        return Parsed(error_code=errors.ReadFailed.code, error=words)
+
+
+def _performed(task: ParseTask, response: Response, kinds: Mapping[str, Kind]) -> Parsed:
+    if task.what == "links":
+        found = discovery.links_in_page(response.body, response.url)
+        return Parsed(links=[candidate.url for candidate in found])
+    if task.what == "recognise":
+        return Parsed(becomes=_recognised(task.source, response, kinds))
+    if task.what == "robots":
+        rules = response.body[: robots.LARGEST].decode("utf-8", "replace")
+        return Parsed(verdict=robots.verdict(rules, response.url, task.agent))
+    kind = kinds[task.source.kind]
+    if task.what == "item":
+        assert kind.read_item is not None
+        assert task.item is not None
+        return Parsed(page=kind.read_item(task.source, task.item, response))
+    return Parsed(page=kind.read(task.source, task.state, response))
+
+
+def _recognised(source: Source, response: Response, kinds: Mapping[str, Kind]) -> Becoming | None:
+    for kind in kinds.values():
+        settings = kind.recognise(source, response) if kind.recognise else None
+        if settings is not None:
+            return Becoming(kind.name, settings)
+    return None
+
+
+def serve(requests: BinaryIO, answers: BinaryIO, cpu_seconds: float, memory_mb: int) -> None:
+    decode = msgspec.msgpack.Decoder(ParseTask).decode
+    encode = msgspec.msgpack.Encoder().encode
+    resource.setrlimit(resource.RLIMIT_AS, (memory_mb * 1024 * 1024,) * 2)
+    while head := requests.read(LENGTH_BYTES):
+        task = decode(requests.read(int.from_bytes(head, "big")))
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)  # nobody handles SIGPROF: the kernel ends the process
+        answer = encode(perform(task))
+        answers.write(len(answer).to_bytes(LENGTH_BYTES, "big") + answer)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer, float(sys.argv[1]), int(sys.argv[2]))
+    except BrokenPipeError:
+        os._exit(0)  # the parent is gone; there is nobody left to tell

@@ -1,0 +1,1 @@
+"""The event log: outbox, inboxes, dead letters, and how the log is doing."""

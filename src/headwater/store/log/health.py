@@ -1,0 +1,122 @@
+"""How the log and what follows it are doing, in numbers. Cheap however long the log is: what is counted, is counted up
+to a cap, along an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater.store.log import replication
+from headwater.store.sql import Prepared, moment, moment_or_none, portable
+
+CAP = 10_000
+BACKLOG_CAP = 1000  # in each partition: more than enough to call it bad
+SLOT = "headwater_outbox"
+_GOOD = "('ok', 'unchanged', 'empty')"
+
+_unhandled = Prepared(
+    sqlite="""SELECT c.consumer,
+        (SELECT count(*) FROM (SELECT 1 FROM event_outbox o WHERE o.id > c.id LIMIT ?)),
+        (SELECT o.created_at FROM event_outbox o WHERE o.id > c.id ORDER BY o.id LIMIT 1)
+        FROM consumer_cursors c""",
+    # The whole key is compared and ordered by, so that PostgreSQL walks the index of the partition and no other.
+    postgresql="""SELECT c.consumer,
+        (SELECT count(*) FROM (SELECT 1 FROM event_outbox o WHERE o.partition = c.partition
+            AND (o.partition, o.xid, o.id) > (c.partition, c.xid, c.id)
+            ORDER BY o.partition, o.xid, o.id LIMIT %s) AS unhandled),
+        (SELECT o.created_at FROM event_outbox o WHERE o.partition = c.partition
+            AND (o.partition, o.xid, o.id) > (c.partition, c.xid, c.id) ORDER BY o.partition, o.xid, o.id LIMIT 1)
+        FROM consumer_cursors c""",
+)
+_all_of_it = portable("SELECT count(*) FROM (SELECT 1 FROM event_outbox LIMIT ?) AS newest")
+_first = portable("SELECT id, created_at FROM event_outbox ORDER BY id LIMIT 1")
+_last = portable("SELECT id, created_at FROM event_outbox ORDER BY id DESC LIMIT 1")
+_letters = portable(
+    """SELECT consumer, count(*)
+    FROM (SELECT consumer FROM event_dlq WHERE state = ? ORDER BY id DESC LIMIT ?) AS newest GROUP BY consumer"""
+)
+_last_post = portable("SELECT fetched_at FROM posts ORDER BY id DESC LIMIT 1")
+_last_visit = portable(
+    f"""SELECT started_at FROM (SELECT id, started_at, outcome FROM crawls ORDER BY id DESC LIMIT ?) AS newest
+    WHERE outcome IN {_GOOD} ORDER BY id DESC LIMIT 1"""
+)
+_event_times = portable(
+    "SELECT created_at FROM (SELECT id, created_at FROM event_outbox ORDER BY id DESC LIMIT ?) AS newest"
+    " WHERE created_at >= ?"
+)
+_visits = portable(
+    """SELECT outcome, count(*) FROM (SELECT outcome, started_at FROM crawls ORDER BY id DESC LIMIT ?) AS newest
+    WHERE started_at >= ? GROUP BY outcome"""
+)
+
+
+class Backlog(NamedTuple):
+    """What a consumer has not reached yet: how many events (up to the cap), and since when the oldest waits."""
+
+    consumer: str
+    events: int
+    oldest_at: datetime | None
+
+
+class LogHealth(NamedTuple):
+    """`events` is about how many are kept. The times are None where there is nothing."""
+
+    backlogs: list[Backlog]
+    events: int
+    oldest_event_at: datetime | None
+    dead: dict[str, int]
+    waiting: dict[str, int]
+    last_post_at: datetime | None
+    last_visit_at: datetime | None
+    slot_bytes: int | None
+    slot_kept: bool
+
+
+def examine(conn: Connection, consumers: Sequence[str]) -> LogHealth:
+    first, last = _first.all(conn), _last.all(conn)
+    posts, visits = _last_post.all(conn), _last_visit.all(conn, CAP)
+    slot = replication.slot(conn, SLOT) if conn.dialect.name == "postgresql" else None
+    return LogHealth(
+        backlogs=_backlogs(conn, consumers),
+        events=last[0][0] - first[0][0] + 1 if last else 0,
+        oldest_event_at=moment(first[0][1]) if first else None,
+        dead=dict(_letters.all(conn, "dead", CAP)),
+        waiting=dict(_letters.all(conn, "waiting", CAP)),
+        last_post_at=moment(posts[0][0]) if posts else None,
+        last_visit_at=moment(visits[0][0]) if visits else None,
+        slot_bytes=slot.behind if slot else None,
+        slot_kept=slot is None or slot.kept,
+    )
+
+
+def events_by_minute(conn: Connection, now: datetime, minutes: int) -> list[int]:
+    """How many events there were in each of the last minutes, the newest last; of the last CAP events at most."""
+    since = now - timedelta(minutes=minutes)
+    counts = [0] * minutes
+    for (created_at,) in _event_times.all(conn, CAP, since):
+        place = int((moment(created_at) - since).total_seconds() // 60)
+        counts[min(place, minutes - 1)] += 1
+    return counts
+
+
+def visits_by_outcome(conn: Connection, since: datetime) -> dict[str, int]:
+    """Of the last CAP visits at most."""
+    return dict(_visits.all(conn, CAP, since))
+
+
+def _backlogs(conn: Connection, consumers: Sequence[str]) -> list[Backlog]:
+    found: dict[str, list[tuple[int, datetime | None]]] = {}
+    for consumer, events, oldest_at in _unhandled.all(conn, BACKLOG_CAP):
+        found.setdefault(consumer, []).append((events, moment_or_none(oldest_at)))
+    return [_backlog(conn, name, found.get(name)) for name in consumers]
+
+
+def _backlog(conn: Connection, name: str, partitions: list[tuple[int, datetime | None]] | None) -> Backlog:
+    if partitions is None:  # it has never begun: everything waits for it
+        first = _first.all(conn)
+        return Backlog(name, _all_of_it.all(conn, BACKLOG_CAP)[0][0], moment(first[0][1]) if first else None)
+    waits = [oldest_at for _, oldest_at in partitions if oldest_at is not None]
+    return Backlog(name, sum(events for events, _ in partitions), min(waits, default=None))

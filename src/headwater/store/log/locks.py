@@ -1,0 +1,65 @@
+"""Locks in the store: they work over all processes on one database, and need nothing else (E6).
+
+The row of a name stays: its token only grows, by one each time the lock is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from headwater.store.db import Database
+from headwater.store.sql import portable
+
+_take = portable(
+    """INSERT INTO locks (name, owner, token, until) VALUES (?, ?, 1, ?)
+    ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = locks.token + 1, until = excluded.until
+        WHERE locks.owner IS NULL OR locks.until <= ? RETURNING token"""
+)
+_is_held = portable("SELECT 1 FROM locks WHERE name = ? AND owner = ? AND until > ?")
+_drop = portable("UPDATE locks SET owner = NULL, until = NULL WHERE name = ? AND owner = ?")
+_admit = portable(
+    """INSERT INTO locks (name, token) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE locks.token <= excluded.token"""
+)
+
+
+class StoreLocks:
+    """The `Locks` of one database. All its processes have to agree about the time, by less than a lease."""
+
+    def __init__(self, db: Database, now: Callable[[], datetime]) -> None:
+        self._db, self._now = db, now
+
+    async def take(self, name: str, owner: str, lease: timedelta) -> int | None:
+        now = self._now()
+        return await self._db.write(take, name, owner, now + lease, now)
+
+    async def is_held(self, name: str, owner: str) -> bool:
+        return await self._db.read(is_held, name, owner, self._now())
+
+    async def drop(self, name: str, owner: str) -> bool:
+        return await self._db.write(drop, name, owner)
+
+
+def take(conn: Connection, name: str, owner: str, until: datetime, now: datetime) -> int | None:
+    rows = _take.all(conn, name, owner, until, now)
+    return int(rows[0][0]) if rows else None
+
+
+def is_held(conn: Connection, name: str, owner: str, now: datetime) -> bool:
+    return bool(_is_held.all(conn, name, owner, now))
+
+
+def drop(conn: Connection, name: str, owner: str) -> bool:
+    return _drop.once(conn, name, owner) > 0
+
+
+def admit(conn: Connection, name: str, token: int) -> bool:
+    """Whether the holder with this token may write: False once a newer one was here.
+
+    For whoever writes under a lock, in the transaction of the write: until it ends, nobody newer is let in. It works
+    for locks that are kept elsewhere as well.
+    """
+    return _admit.once(conn, name, token) > 0

@@ -1,0 +1,1 @@
+"""What belongs to people: accounts, tokens, webhooks, secrets."""

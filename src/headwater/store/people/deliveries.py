@@ -1,0 +1,287 @@
+"""The queues of webhooks: which events wait for which receiver, who may send them now, and how that went.
+
+waiting     to be sent, after those before it
+delivered   the receiver has taken it
+failed      given up; a person may replay it
+
+A queue belongs to one webhook and goes out in order. Whoever sends claims the whole queue by a lease, as sources are
+claimed for a visit: the lease's token fences what is written at the end, and a lost lease is due again by itself.
+Writers lock the webhook's row before they look at its queue, so that none misses what another adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater.store.log.outbox import LoggedEvent, logged
+from headwater.store.sql import json_value, listed, moment, moment_or_none, portable
+
+BATCH = 20
+RETRIES = (5, 30, 120, 600, 3600)  # seconds; the last one again and again
+JITTER = 0.2
+GIVE_UP_AFTER = timedelta(hours=24)
+LONGEST_PAUSE = timedelta(hours=1)  # that a receiver can ask for by Retry-After
+LONGEST_WAIT = timedelta(hours=2)  # further away is no retry, but a clock that went back
+NO_TIME = timedelta(0)
+SLOW_SECONDS = 2.0
+GONE = 410
+LONGEST_ERROR = 500
+
+_EVENT = """xid, log_id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at,
+    CAST(payload AS TEXT)"""
+_followers = portable(
+    """SELECT s.source_id, w.id, w.kinds, w.created_at FROM subscriptions s
+    JOIN webhooks w ON w.user_id = s.user_id AND w.tenant_id = s.tenant_id
+    WHERE s.source_id IN ?? AND w.state <> 'gone'"""
+)
+_owners = portable(
+    "SELECT user_id, tenant_id, id, kinds, created_at FROM webhooks WHERE user_id IN ?? AND state <> 'gone'"
+)
+_lock = portable("SELECT id FROM webhooks WHERE id IN ??", postgresql=" ORDER BY id FOR UPDATE")
+_insert = portable(
+    """INSERT INTO webhook_deliveries (webhook_id, xid, log_id, event_id, kind, version, key, tenant_id, user_id,
+        traceparent, created_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (webhook_id, event_id) DO NOTHING"""
+)
+_make_due = portable("UPDATE webhooks SET next_try_at = ? WHERE id IN ?? AND next_try_at IS NULL")
+_next_due = portable("SELECT MIN(next_try_at) FROM webhooks WHERE state = 'active'")
+_select_due = portable(
+    """SELECT id, address, secret FROM webhooks
+    WHERE state = 'active' AND next_try_at <= ? AND (lease_until IS NULL OR lease_until <= ?)
+        AND (failures > 0 OR slow) = ? ORDER BY next_try_at LIMIT ?""",
+    postgresql=" FOR UPDATE SKIP LOCKED",
+)
+_lease = portable("UPDATE webhooks SET lease_owner = ?, lease_until = ?, next_try_at = ? WHERE id = ?")
+_waiting = portable(
+    f"""SELECT id, first_tried_at, {_EVENT} FROM webhook_deliveries
+    WHERE webhook_id = ? AND state = 'waiting' ORDER BY id LIMIT ?"""
+)
+_held = portable(
+    "SELECT failures, slow, failing_since, last_error FROM webhooks WHERE id = ? AND lease_owner = ?",
+    postgresql=" FOR UPDATE",
+)
+_note = portable(
+    """UPDATE webhook_deliveries SET state = ?, settled_at = ?, attempts = attempts + 1, last_tried_at = ?,
+        first_tried_at = COALESCE(first_tried_at, ?), seconds = ?, http_status = ?, error = ? WHERE id = ?"""
+)
+_give_up = portable(
+    """UPDATE webhook_deliveries SET state = 'failed', settled_at = ?, error = ?
+    WHERE webhook_id = ? AND state = 'waiting' AND created_at <= ?"""
+)
+_release = portable(
+    """UPDATE webhooks SET lease_owner = NULL, lease_until = NULL, failures = ?, slow = ?, failing_since = ?,
+        last_error = ?, last_delivered_at = COALESCE(?, last_delivered_at),
+        next_try_at = CASE WHEN EXISTS (SELECT 1 FROM webhook_deliveries d
+            WHERE d.webhook_id = webhooks.id AND d.state = 'waiting') THEN ? END
+    WHERE id = ?"""
+)
+_retire = portable("UPDATE webhooks SET state = 'gone' WHERE id = ?")
+_heal = portable("UPDATE webhooks SET lease_owner = NULL, lease_until = NULL, next_try_at = ? WHERE next_try_at > ?")
+_expire = portable(
+    """UPDATE webhook_deliveries SET state = 'failed', settled_at = ?, error = ?
+    WHERE state = 'waiting' AND created_at < ?"""
+)
+_forget = portable("DELETE FROM webhook_deliveries WHERE settled_at < ?")
+
+
+class Wish(NamedTuple):
+    """A webhook as the log sees it: which kinds it wants (none named: all), and since when."""
+
+    webhook_id: int
+    kinds: frozenset[str]
+    since: datetime
+
+    def wants(self, event: LoggedEvent) -> bool:
+        return event.created_at >= self.since and (not self.kinds or event.kind in self.kinds)
+
+
+class WaitingDelivery(NamedTuple):
+    """An event that waits in a queue."""
+
+    delivery_id: int
+    first_tried_at: datetime | None
+    event: LoggedEvent
+
+
+class DeliveryClaim(NamedTuple):
+    """The right to send the first events of a webhook's queue, until `until`. `secret` is sealed."""
+
+    webhook_id: int
+    address: str
+    secret: bytes
+    lease: str
+    until: datetime
+    troubled: bool
+    waiting: list[WaitingDelivery]
+
+
+class DeliveryOutcome(NamedTuple):
+    """How one attempt went; `error` is None where the receiver took it, `pause` how long it asks to be left alone."""
+
+    waiting: WaitingDelivery
+    tried_at: datetime
+    seconds: float
+    http_status: int | None
+    error: str | None
+    pause: timedelta | None = None
+
+
+class Health(NamedTuple):
+    failures: int
+    slow: bool
+    failing_since: datetime | None
+    last_error: str | None
+
+
+def followers(conn: Connection, source_ids: Sequence[int]) -> dict[int, list[Wish]]:
+    """The webhooks of those who follow these sources, by source."""
+    found: dict[int, list[Wish]] = {}
+    for source_id, *wish in _followers.all(conn, listed(conn, source_ids)):
+        found.setdefault(source_id, []).append(_wish(*wish))
+    return found
+
+
+def owners(conn: Connection, user_ids: Sequence[int]) -> dict[tuple[int, int], list[Wish]]:
+    """The webhooks of these users, by tenant and user."""
+    found: dict[tuple[int, int], list[Wish]] = {}
+    for user_id, tenant_id, *wish in _owners.all(conn, listed(conn, user_ids)):
+        found.setdefault((tenant_id, user_id), []).append(_wish(*wish))
+    return found
+
+
+def queue(conn: Connection, wanted: Sequence[tuple[int, LoggedEvent]]) -> None:
+    """Let these events wait for these webhooks, in this order. One that is there already is there once."""
+    if not wanted:
+        return
+    there = {id for (id,) in _lock.all(conn, listed(conn, sorted({webhook_id for webhook_id, _ in wanted})))}
+    _insert.many(conn, [(webhook_id, *_columns(event)) for webhook_id, event in wanted if webhook_id in there])
+    _make_due.once(conn, min(event.created_at for _, event in wanted), listed(conn, sorted(there)))
+
+
+def next_due(conn: Connection) -> datetime | None:
+    return moment_or_none(_next_due.all(conn)[0][0])
+
+
+def claim_due(
+    conn: Connection, *, now: datetime, lease: str, lease_for: timedelta, well: int, troubled: int
+) -> list[DeliveryClaim]:
+    """Take the queues that are due: so many of receivers that are well, and of those that fail or are slow."""
+    until = now + lease_for
+    claims = []
+    for is_troubled, limit in ((False, well), (True, troubled)):
+        rows = _select_due.all(conn, now, now, is_troubled, limit)
+        _lease.many(conn, [(lease, until, until, row[0]) for row in rows])
+        for webhook_id, address, secret in rows:
+            claims.append(
+                DeliveryClaim(webhook_id, address, secret, lease, until, is_troubled, _first(conn, webhook_id))
+            )
+    for claim in claims:
+        if not claim.waiting:
+            record(conn, claim, [], now, 0.0)
+    return [claim for claim in claims if claim.waiting]
+
+
+def record(
+    conn: Connection, claim: DeliveryClaim, outcomes: Sequence[DeliveryOutcome], now: datetime, chance: float
+) -> bool:
+    """Write down how the attempts went, and give the queue back. False: the lease was lost, and nothing is written.
+
+    Only the last attempt can be a failure: what comes after it waits.
+    """
+    rows = _held.all(conn, claim.webhook_id, claim.lease)
+    if not rows:
+        return False
+    failures, slow, failing_since, last_error = rows[0]
+    health = Health(failures, bool(slow), moment_or_none(failing_since), last_error)
+    next_try_at, delivered_at = now, None
+    for outcome in outcomes:
+        health = health_after(health, outcome)
+        if outcome.error is None:
+            _note_attempt(conn, outcome, "delivered", outcome.tried_at)
+            delivered_at = outcome.tried_at
+        else:
+            next_try_at = _note_failure(conn, claim.webhook_id, outcome, health, now, chance)
+    _release.once(conn, *health, delivered_at, next_try_at, claim.webhook_id)
+    return True
+
+
+def health_after(health: Health, outcome: DeliveryOutcome) -> Health:
+    """How a receiver is doing after one more attempt. Pure."""
+    slow = outcome.seconds > SLOW_SECONDS
+    if outcome.error is None:
+        return Health(0, slow, None, None)
+    since = health.failing_since or outcome.tried_at
+    return Health(health.failures + 1, slow, since, outcome.error[:LONGEST_ERROR])
+
+
+def retry_after(failures: int, chance: float) -> timedelta:
+    """How long a receiver is left alone after so many failures in a row. Pure; `chance` is between 0 and 1."""
+    seconds = RETRIES[min(failures, len(RETRIES)) - 1]
+    return timedelta(seconds=seconds * (1 + JITTER * chance))
+
+
+def heal_clock(conn: Connection, now: datetime) -> int:
+    """After the clock went back: queues that claim to be due far in the future are due now (H93)."""
+    return _heal.once(conn, now, now + LONGEST_WAIT)
+
+
+def forget_before(conn: Connection, before: datetime, now: datetime) -> int:
+    """Delete what was settled before; what has waited as long, behind a pause, is given up first."""
+    _expire.once(conn, now, "It waited for longer than events are kept.", before)
+    return _forget.once(conn, before)
+
+
+def _note_failure(
+    conn: Connection, webhook_id: int, outcome: DeliveryOutcome, health: Health, now: datetime, chance: float
+) -> datetime:
+    """Keep the event, or give it up; returns when to try the queue again."""
+    assert outcome.error is not None
+    if outcome.http_status == GONE:
+        _note_attempt(conn, outcome, "failed", now)
+        _give_up.once(conn, now, outcome.error, webhook_id, now)
+        _retire.once(conn, webhook_id)
+        return now
+    long_ago = now - GIVE_UP_AFTER
+    first_tried_at = outcome.waiting.first_tried_at
+    if first_tried_at is not None and first_tried_at <= long_ago:
+        _note_attempt(conn, outcome, "failed", now)
+        return now  # perhaps it was this event that the receiver could not take: the next one shows
+    _note_attempt(conn, outcome, "waiting", None)
+    if first_tried_at is None and health.failing_since is not None and health.failing_since <= long_ago:
+        _give_up.once(conn, now, "The receiver has not worked for a day.", webhook_id, long_ago)
+    return now + max(retry_after(health.failures, chance), min(outcome.pause or NO_TIME, LONGEST_PAUSE))
+
+
+def _note_attempt(conn: Connection, outcome: DeliveryOutcome, state: str, settled_at: datetime | None) -> None:
+    tried_at, error = outcome.tried_at, outcome.error[:LONGEST_ERROR] if outcome.error else None
+    _note.once(
+        conn,
+        state,
+        settled_at,
+        tried_at,
+        tried_at,
+        outcome.seconds,
+        outcome.http_status,
+        error,
+        outcome.waiting.delivery_id,
+    )
+
+
+def _first(conn: Connection, webhook_id: int) -> list[WaitingDelivery]:
+    return [
+        WaitingDelivery(row[0], moment_or_none(row[1]), logged(row[2:]))
+        for row in _waiting.all(conn, webhook_id, BATCH)
+    ]
+
+
+def _columns(event: LoggedEvent) -> tuple[Any, ...]:
+    position, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at, data = event
+    return (*position, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at, data)
+
+
+def _wish(webhook_id: int, kinds: Any, since: Any) -> Wish:
+    return Wish(webhook_id, frozenset(json_value(kinds)), moment(since))

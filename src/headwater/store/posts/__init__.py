@@ -1,0 +1,249 @@
+"""Posts and their history: which of a page's posts are new, which changed, and how that is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, insert
+
+from headwater.model import Post, StoredPost
+from headwater.store import images, tables
+from headwater.store.images import Showing
+from headwater.store.posts import hot
+from headwater.store.sql import Prepared, json_text, listed, moment, portable
+from headwater.urls import identity
+
+_KNOWN = """SELECT id, source_post_id, url_key, text_norm_hash, version, score, num_comments, title, created_at, dated
+    FROM posts WHERE source_id = ? AND """
+_known_by_id = portable(_KNOWN + "source_post_id IN ??")
+_known_by_url = portable(_KNOWN + "url_key IN ??")
+_stored_before = portable(
+    "SELECT source_post_id FROM posts WHERE source_id = ? AND source_post_id IN ?? AND valid_from <= ?"
+)
+_newest = portable(
+    "SELECT source_post_id, created_at FROM posts WHERE source_id = ? ORDER BY created_at DESC, id DESC LIMIT 1"
+)
+_POST_COLUMNS = [column.name for column in tables.posts.columns]
+_insert_post = Prepared(insert(tables.posts).values(dict.fromkeys(_POST_COLUMNS)))
+_keep_version = portable(
+    """INSERT INTO post_versions
+        (post_id, version, text_norm_hash, url, title, content, author, extra, valid_from, valid_to)
+    SELECT id, version, text_norm_hash, url, title, content, author, extra, valid_from, ? FROM posts WHERE id = ?"""
+)
+_edit = portable(
+    """UPDATE posts SET text_norm_hash = ?, version = version + 1, url = ?, url_key = ?, title = ?, content = ?,
+        author = ?, fetched_at = ?, valid_from = ?, score = ?, num_comments = ?, lang = ?, extra = ? WHERE id = ?"""
+)
+_touch = portable("UPDATE posts SET score = ?, num_comments = ?, fetched_at = ? WHERE id = ?")
+_reserve = {
+    "sqlite": Prepared(sqlite="SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0)"),
+    "postgresql": Prepared(postgresql="SELECT nextval('posts_id_seq') FROM generate_series(1, %s)"),
+}
+
+
+class KnownPost(NamedTuple):
+    id: int
+    source_post_id: str
+    url_key: int | None
+    text_hash: bytes
+    version: int
+    score: int | None
+    num_comments: int | None
+    title: str
+    created: Any  # as the driver gives it: of a hundred known posts few are asked
+    dated: bool
+
+    @property
+    def created_at(self) -> datetime:
+        return moment(self.created)
+
+
+class Change(NamedTuple):
+    """What a post means for the store: `known` is the stored one it continues; a new one has its `url_key`."""
+
+    kind: str
+    post: Post
+    known: KnownPost | None = None
+    url_key: int | None = None
+
+
+def url_key(url: str | None) -> int | None:
+    """A number for the article behind an address, the same after http/https, www and tracking-parameter moves."""
+    if not url:
+        return None
+    return int.from_bytes(blake2b(identity(url).encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def changes(posts: Sequence[Post], known: Sequence[KnownPost]) -> list[Change]:
+    """Compare a page with what is stored. Pure.
+
+    A post is known by its id. Where the id is new, it is still the same post if its address is known, nobody else on
+    the page uses that address or the stored id, and title or date are unchanged: feeds do change their guids.
+    """
+    by_id = {post.source_post_id: post for post in known}
+    on_page = {post.source_post_id for post in posts}
+    keys = [None if post.source_post_id in by_id else url_key(post.url) for post in posts]
+    used = Counter(keys)
+    by_url = {post.url_key: post for post in known if post.url_key is not None and post.source_post_id not in on_page}
+    found = []
+    seen: set[str] = set()
+    for post, key in zip(posts, keys, strict=True):
+        if post.source_post_id in seen:
+            continue
+        seen.add(post.source_post_id)
+        old = by_id.get(post.source_post_id)
+        if old is None and key is not None and used[key] == 1:
+            old = by_url.get(key)
+            if old is not None and not _continues(post, old):
+                old = None
+        found.append(Change(_kind(post, old), post, old, key))
+    return found
+
+
+def _continues(post: Post, old: KnownPost) -> bool:
+    return post.title == old.title or (post.dated and old.dated and post.created_at == old.created_at)
+
+
+def _kind(post: Post, old: KnownPost | None) -> str:
+    if old is None:
+        return "new"
+    if post.text_hash != old.text_hash:
+        return "edited"
+    counts = (post.score, post.num_comments)
+    return "touched" if counts not in ((None, None), (old.score, old.num_comments)) else "same"
+
+
+def known_posts(conn: Connection, source_id: int, posts: Sequence[Post]) -> list[KnownPost]:
+    """The stored posts that these could be."""
+    rows = _known_by_id.all(conn, source_id, listed(conn, [post.source_post_id for post in posts]))
+    found = {row[1] for row in rows}
+    keys = [key for post in posts if post.source_post_id not in found and (key := url_key(post.url)) is not None]
+    if keys:
+        rows += _known_by_url.all(conn, source_id, listed(conn, keys))
+    return [KnownPost(*row) for row in rows]
+
+
+def save_page(conn: Connection, source_id: int, page: Sequence[Post], now: datetime) -> list[StoredPost]:
+    """Store the posts of one page of a source whose ids can be relied on.
+
+    They are known by their id alone: replies of a thread share its address and its title and are not one post.
+    """
+    if not page:
+        return []
+    rows = _known_by_id.all(conn, source_id, listed(conn, [post.source_post_id for post in page]))
+    stored = [KnownPost(*row) for row in rows]
+    return write_changes(conn, [(source_id, change) for change in changes(page, stored)], now)
+
+
+def stored_before(conn: Connection, source_id: int, ids: Sequence[str], time: datetime | None) -> set[str]:
+    """Which of these posts were stored by then and have not changed since."""
+    if not ids or time is None:
+        return set()
+    return {row[0] for row in _stored_before.all(conn, source_id, listed(conn, ids), time)}
+
+
+def newest(conn: Connection, source_id: int) -> tuple[str, datetime] | None:
+    """The newest post of a source: its id there, and when it was published."""
+    rows = _newest.all(conn, source_id)
+    return (rows[0][0], moment(rows[0][1])) if rows else None
+
+
+def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: datetime) -> list[StoredPost]:
+    """Write many sources' changes, (source_id, change) each, with a handful of statements. Keeps the order.
+
+    The permanent record comes first, then the hot store, which copies from it.
+    """
+    fresh = iter(_reserved_ids(conn, sum(1 for _, change in found if change.known is None)))
+    stored, inserts, edits, touches = [], [], [], []
+    written: list[tuple[int, datetime]] = []
+    for source_id, (kind, post, known, key) in found:
+        if known is None:
+            post_id = next(fresh)
+            inserts.append(_insert_row(post_id, source_id, post, key, now))
+            stored.append(StoredPost(post_id, kind, 1, post))
+            written.append((post_id, post.created_at))
+            continue
+        if kind != "same":
+            written.append((known.id, known.created_at))
+        if kind == "edited":
+            edits.append(_edit_row(known.id, post, now))
+        elif kind == "touched":
+            touches.append((post.score, post.num_comments, now, known.id))
+        stored.append(StoredPost(known.id, kind, known.version + (kind == "edited"), post))
+    _insert_post.many(conn, inserts)
+    _keep_version.many(conn, [(now, row[-1]) for row in edits])
+    _edit.many(conn, edits)
+    _touch.many(conn, touches)
+    hot.mirror(conn, written)
+    shown = [(source_id, one) for (source_id, _), one in zip(found, stored, strict=True) if one.post.images]
+    images.record(conn, [Showing(source_id, one.id, one.post.images) for source_id, one in shown], now)
+    return stored
+
+
+def _reserved_ids(conn: Connection, count: int) -> Sequence[int]:
+    """Ids for new posts, known before they are written, so that a batch is one statement and its events name them."""
+    if not count:
+        return []
+    if conn.dialect.name == "postgresql":
+        return [row[0] for row in _reserve["postgresql"].all(conn, count)]
+    last: int = _reserve["sqlite"].all(conn)[0][0]
+    return range(last + 1, last + 1 + count)
+
+
+def _insert_row(post_id: int, source_id: int, post: Post, key: int | None, now: datetime) -> tuple[Any, ...]:
+    reference = post.reference or (None, None)
+    return (
+        post_id,
+        source_id,
+        post.source_post_id,
+        post.text_hash,
+        1,
+        post.url,
+        key,
+        post.title,
+        post.content,
+        post.author,
+        post.created_at,
+        post.dated,
+        now,
+        now,
+        post.score,
+        post.num_comments,
+        post.lang,
+        reference[0],
+        reference[1],
+        _extra(post),
+    )
+
+
+def _edit_row(post_id: int, post: Post, now: datetime) -> tuple[Any, ...]:
+    return (
+        post.text_hash,
+        post.url,
+        url_key(post.url),
+        post.title,
+        post.content,
+        post.author,
+        now,
+        now,
+        post.score,
+        post.num_comments,
+        post.lang,
+        _extra(post),
+        post_id,
+    )
+
+
+def _extra(post: Post) -> str:
+    if not post.extra and not post.enclosures and post.updated_at is None:
+        return "{}"
+    extra = dict(post.extra)
+    if post.enclosures:
+        extra["enclosures"] = [enclosure._asdict() for enclosure in post.enclosures]
+    if post.updated_at is not None:
+        extra["updated_at"] = post.updated_at.isoformat()
+    return json_text(extra)

@@ -1,0 +1,236 @@
+"""Who is due, and whose turn it is: claims sources for a visit, over all processes on one database.
+
+A claim is one transaction: due sources are taken in order, each host gives out slots at least `gap` apart, and a source
+whose slot lies further away than `LOOK_AHEAD` is put back with a ticket for that slot: deferred, not failed. A ticket
+that was missed (downtime) is exchanged for a new one, so a restart with thousands of due sources becomes no storm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater.model import DueSource, Source, SourceState
+from headwater.store.sql import json_value, listed, moment, moment_or_none, portable
+
+LOOK_AHEAD = timedelta(seconds=2)
+LONGEST_JUMP = timedelta(minutes=5)  # a clock that is off by less corrects itself
+LONGEST_HOLD = timedelta(days=2)
+SPREAD = timedelta(minutes=1)
+HEAL_STEP = 500
+
+_COLUMNS = """id, kind, address, title, settings, etag, last_modified, body_hash, last_seen_post_id,
+    last_seen_created_at, validated_at, host, interval_seconds, consecutive_failures, status, turn_at, credential, note,
+    (SELECT trust FROM hub_subscriptions h
+        WHERE h.source_id = sources.id AND h.state = 'active' AND h.lease_until > ?)"""
+_FREE = f"SELECT {_COLUMNS} FROM sources WHERE (lease_until IS NULL OR lease_until <= ?)"
+
+_select_due = portable(
+    f"{_FREE} AND active AND next_check_at <= ? ORDER BY next_check_at LIMIT ?", postgresql=" FOR UPDATE SKIP LOCKED"
+)
+_select_named = portable(f"{_FREE} AND id IN ??", postgresql=" FOR UPDATE SKIP LOCKED")
+_select_hosts = portable(
+    "SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE host IN ??", postgresql=" ORDER BY host FOR UPDATE"
+)
+_select_held = portable("SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE held_until > ?")
+_lease = portable(
+    "UPDATE sources SET lease_owner = ?, lease_until = ?, next_check_at = ?, turn_at = NULL, waits_for = NULL "
+    "WHERE id = ?"
+)
+_defer = portable("UPDATE sources SET next_check_at = ?, turn_at = ?, waits_for = ? WHERE id = ?")
+_advance_host = portable(
+    "INSERT INTO hosts (host, next_at) VALUES (?, ?) ON CONFLICT (host) DO UPDATE SET next_at = excluded.next_at"
+)
+_hold_host = portable(
+    "INSERT INTO hosts (host, next_at, held_until) VALUES (?, ?, ?) "
+    "ON CONFLICT (host) DO UPDATE SET held_until = excluded.held_until"
+)
+_widen_gap = portable(
+    "INSERT INTO hosts (host, next_at, gap_seconds) VALUES (?, ?, ?) "
+    "ON CONFLICT (host) DO UPDATE SET gap_seconds = excluded.gap_seconds"
+)
+_holder = portable("SELECT lease_owner, lease_until FROM sources WHERE id = ?", postgresql=" FOR UPDATE")
+_give_back = portable(
+    "UPDATE sources SET lease_owner = NULL, lease_until = NULL, next_check_at = ? WHERE id = ? AND lease_owner = ?"
+)
+_free_stuck = portable(
+    "UPDATE sources SET lease_owner = NULL, lease_until = NULL, next_check_at = ? WHERE lease_until > ?"
+)
+_recall = portable(
+    "UPDATE sources SET last_crawled_at = ?, turn_at = NULL, next_check_at = ? WHERE id IN "
+    "(SELECT id FROM sources WHERE last_crawled_at > ? ORDER BY id LIMIT ?)"
+)
+_free_hosts = portable("DELETE FROM hosts WHERE next_at > ? OR held_until > ?")
+_due_ids = portable("SELECT id FROM sources WHERE active AND next_check_at <= ? ORDER BY next_check_at")
+_next_due = portable("SELECT MIN(next_check_at) FROM sources WHERE active")
+
+
+class WaitingSource(NamedTuple):
+    """A due source, as far as its host's queue is concerned."""
+
+    host: str
+    turn_at: datetime | None
+
+
+class HostQueue(NamedTuple):
+    """`gap` is how far apart the host itself wants requests."""
+
+    next_at: datetime
+    held_until: datetime | None = None
+    gap: timedelta = timedelta(0)
+
+
+class Turn(NamedTuple):
+    at: datetime
+    granted: bool
+    held: bool
+
+
+def turns(
+    waiting: Iterable[WaitingSource], queues: dict[str, HostQueue], now: datetime, gap: timedelta
+) -> tuple[list[Turn], dict[str, HostQueue]]:
+    """Give each waiting source its slot, in order. Pure; returns the slots and the queues as they are afterwards."""
+    queues = dict(queues)
+    slots = []
+    for source in waiting:
+        queue = queues.get(source.host, HostQueue(now))
+        held = queue.held_until is not None and queue.held_until > now
+        earliest = max(now, queue.held_until) if held and queue.held_until else now
+        if source.turn_at is not None and source.turn_at >= earliest:
+            at = source.turn_at
+        else:
+            at = max(earliest, queue.next_at) if gap else earliest
+            queues[source.host] = queue._replace(next_at=at + max(gap, queue.gap))
+        slots.append(Turn(at, at <= now + LOOK_AHEAD, held))
+    return slots, queues
+
+
+def claim_due(
+    conn: Connection, *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta, limit: int
+) -> list[DueSource]:
+    """Take up to `limit` due sources. Ones that must wait for their host are put back with a ticket."""
+    rows = _select_due.all(conn, now, now, now, limit)
+    return _grant(conn, rows, now, lease, now + lease_for, gap)
+
+
+def claim_named(
+    conn: Connection, ids: Sequence[int], *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta
+) -> list[DueSource]:
+    """Take these sources now, due or not, unless somebody is visiting them; their hosts' queues are respected."""
+    rows = _select_named.all(conn, now, now, listed(conn, ids))
+    order = {id: place for place, id in enumerate(ids)}
+    rows.sort(key=lambda row: order[row[0]])
+    return _grant(conn, rows, now, lease, now + lease_for, gap)
+
+
+def take_turn(conn: Connection, host: str, *, now: datetime, gap: timedelta, within: timedelta) -> Turn:
+    """A slot for one more request of a visit under way. It is taken only if it comes `within` the time given."""
+    before = _queues(conn, {host}, now, gap)
+    [slot], after = turns([WaitingSource(host, None)], before, now, gap)
+    granted = slot.at <= now + within
+    if gap and granted:
+        _advance_host.once(conn, host, after[host].next_at)
+    return slot._replace(granted=granted)
+
+
+def widen_gap(conn: Connection, host: str, gap: timedelta, now: datetime) -> None:
+    """The host wants requests so far apart; nothing: as far as everywhere."""
+    _widen_gap.once(conn, host, now, gap.total_seconds() or None)
+
+
+def holds(conn: Connection, source_id: int, lease: str, now: datetime) -> bool:
+    """Whether this lease still is the right to visit the source; on PostgreSQL it stays so until the commit."""
+    rows = _holder.all(conn, source_id)
+    return bool(rows) and rows[0][0] == lease and rows[0][1] is not None and moment(rows[0][1]) > now
+
+
+def take_turns(conn: Connection, hosts: Sequence[str], now: datetime, gap: timedelta) -> dict[str, datetime]:
+    """A slot in the queue of each of these hosts, for a request that is no visit; none where there is a queue."""
+    waiting = [WaitingSource(host, None) for host in sorted(set(hosts))]
+    before = _queues(conn, {source.host for source in waiting}, now, gap) if waiting else {}
+    slots, after = turns(waiting, before, now, gap)
+    granted = {source.host: slot.at for source, slot in zip(waiting, slots, strict=True) if slot.granted}
+    if gap:
+        _advance_host.many(conn, [(host, after[host].next_at) for host in granted])
+    return granted
+
+
+def next_due(conn: Connection) -> datetime | None:
+    return moment_or_none(_next_due.all(conn)[0][0])
+
+
+def due_ids(conn: Connection, now: datetime) -> list[int]:
+    return [row[0] for row in _due_ids.all(conn, now)]
+
+
+def hold_host(conn: Connection, host: str, now: datetime, until: datetime) -> None:
+    """The host asked for quiet: nothing queued for it goes out before `until`."""
+    _hold_host.once(conn, host, now, until)
+
+
+def give_back(conn: Connection, held: Sequence[tuple[int, str]], now: datetime) -> None:
+    """Return (source id, lease) pairs that were not visited after all; they are due at once."""
+    _give_back.many(conn, [(now, source_id, lease) for source_id, lease in held])
+
+
+def heal_clock(conn: Connection, now: datetime, lease_for: timedelta) -> int:
+    """After the clock went back: free what claims to be held or crawled in the future, spread over ten minutes (H93).
+
+    A clock that went forward needs nothing: sources become due early, and their hosts' queues space them out.
+    """
+    _free_stuck.once(conn, now, now + lease_for + LONGEST_JUMP)
+    _free_hosts.once(conn, now + LONGEST_HOLD, now + LONGEST_HOLD)
+    healed = 0
+    while count := _recall.once(conn, now, now + SPREAD * (healed // HEAL_STEP % 10), now + LONGEST_JUMP, HEAL_STEP):
+        healed += count
+    return healed
+
+
+def _grant(
+    conn: Connection, rows: list[tuple[Any, ...]], now: datetime, lease: str, lease_until: datetime, gap: timedelta
+) -> list[DueSource]:
+    if not rows:
+        return []
+    waiting = [WaitingSource(row[11], moment_or_none(row[15])) for row in rows]
+    before = _queues(conn, {source.host for source in waiting}, now, gap)
+    slots, after = turns(waiting, before, now, gap)
+    granted = [(row, slot) for row, slot in zip(rows, slots, strict=True) if slot.granted]
+    put_back = [(row, slot) for row, slot in zip(rows, slots, strict=True) if not slot.granted]
+    _lease.many(conn, [(lease, lease_until, lease_until, row[0]) for row, _ in granted])
+    _defer.many(conn, [(slot.at - LOOK_AHEAD, slot.at, _why(row[11], slot), row[0]) for row, slot in put_back])
+    if gap:
+        changed = sorted(host for host in after if after[host] != before.get(host))
+        _advance_host.many(conn, [(host, after[host].next_at) for host in changed])
+    return [_due(row, lease, lease_until, slot.at) for row, slot in granted]
+
+
+def _queues(conn: Connection, hosts: set[str], now: datetime, gap: timedelta) -> dict[str, HostQueue]:
+    rows = _select_hosts.all(conn, listed(conn, sorted(hosts))) if gap else _select_held.all(conn, now)
+    return {
+        host: HostQueue(moment(next_at), moment_or_none(held), timedelta(seconds=own_gap or 0))
+        for host, next_at, held, own_gap in rows
+    }
+
+
+def _why(host: str, slot: Turn) -> str:
+    return f"{host} asked for a pause" if slot.held else f"its turn at {host}"
+
+
+def _due(row: tuple[Any, ...], lease: str, lease_until: datetime, start_at: datetime) -> DueSource:
+    return DueSource(
+        source=Source(row[0], row[1], row[2], row[3], json_value(row[4])),
+        state=SourceState(row[5], row[6], row[7], row[8], moment_or_none(row[9]), moment_or_none(row[10])),
+        lease=lease,
+        lease_until=lease_until,
+        start_at=start_at,
+        host=row[11],
+        interval_seconds=row[12],
+        consecutive_failures=row[13],
+        status=row[14],
+        credential=row[16],
+        note=row[17],
+        push_trust=row[18] or 1,
+    )

@@ -1,0 +1,191 @@
+"""What pages say about times, states and texts. Pure: data in, words out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from headwater.follow.discovery import choices
+from headwater.store.sources import WatchedSource
+from headwater.store.stories import PastDecision
+from headwater.store.stories.folded import ShownMember
+from headwater.store.visits.checkpoints import CheckpointRow
+from headwater.text import plain
+
+EXCERPT_CHARACTERS = 280
+HEADLINE_CHARACTERS = 90
+_EXCERPT_MARKUP = 4000
+
+
+class ShownState(NamedTuple):
+    """How a source is doing: a word, its tone (which colour) and its icon."""
+
+    word: str
+    tone: str
+    icon: str
+
+
+_STATES = {
+    "new": ShownState("Looking for the feed…", "busy", "search"),
+    "ok": ShownState("Working", "good", "check"),
+    "empty": ShownState("Empty", "quiet", "circle"),
+    "silent": ShownState("Silent", "quiet", "circle"),
+    "failing": ShownState("Failing", "bad", "alert"),
+    "blocked": ShownState("Blocked", "bad", "block"),
+    "retired": ShownState("Gone for good", "quiet", "archive"),
+}
+# What a person can choose where an address alone does not say it.
+PAGED_KINDS = choices()
+ATTENTION = ("failing", "blocked", "empty", "silent", "retired")
+
+
+def state_of(source: WatchedSource) -> ShownState:
+    return _STATES.get(source.status, ShownState(source.status, "quiet", "circle"))
+
+
+def name_of(source: WatchedSource) -> str:
+    """Its title; until it has one, its address without the part that says nothing."""
+    return source.title.partition("://")[2].rstrip("/") if source.title == source.address else source.title
+
+
+def progress(checkpoint: CheckpointRow) -> str:
+    """How far the crawl of a list got."""
+    pages = f"{checkpoint.current_page:,} {'page' if checkpoint.current_page == 1 else 'pages'} of the list read"
+    if checkpoint.status == "completed":
+        return f"complete, {pages}"
+    return f"{'stopped by an error' if checkpoint.status == 'error' else 'under way'}, {pages}"
+
+
+def crawl_stats(stats: Mapping[str, int]) -> str:
+    """What a crawl did, in the order of how much it says."""
+    named = (("new", "new posts"), ("updated", "updated"), ("done", "read"), ("failed", "failed"),
+             ("item_pages", "pages of items"), ("images", "pictures"))  # fmt: skip
+    return ", ".join(f"{stats[name]:,} {word}" for name, word in named if stats.get(name)) or "nothing new"
+
+
+def is_settled(source: WatchedSource, now: datetime) -> bool:
+    """Whether nothing is about to change: no visit under way, none due."""
+    return not source.active or (not source.checking and source.next_check_at > now and source.status != "new")
+
+
+def next_check(source: WatchedSource, now: datetime) -> str:
+    if not source.active:
+        return "no longer checked"
+    if source.checking:
+        return "being checked now"
+    when = "due now" if source.next_check_at <= now else until(source.next_check_at, now)
+    if source.waits_for is None:
+        return when
+    waits = f"waits for {source.waits_for}" if source.waits_for.startswith("its turn") else source.waits_for
+    return f"{waits}, {when}"
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long ago, as short as it can be understood; older than a week: the date."""
+    if then > now + timedelta(minutes=1):
+        return until(then, now)
+    passed = now - then
+    if passed < timedelta(minutes=1):
+        return "just now"
+    if passed < timedelta(days=7):
+        return f"{_span(passed)} ago"
+    return f"{then.day} {then:%b}" if then.year == now.year else f"{then.day} {then:%b %Y}"
+
+
+def until(then: datetime, now: datetime) -> str:
+    left = then - now
+    return "in a moment" if left < timedelta(minutes=1) else f"in {_span(left)}"
+
+
+def exact(moment: datetime, zone: tzinfo) -> str:
+    local = moment.astimezone(zone)
+    return f"{local:%A}, {local.day} {local:%B %Y, %H:%M %Z}"
+
+
+def day(moment: datetime, now: datetime, zone: tzinfo) -> str:
+    """The heading under which a post stands."""
+    date, today = moment.astimezone(zone).date(), now.astimezone(zone).date()
+    if date > today:
+        return "Upcoming"
+    if date == today:
+        return "Today"
+    if date == today - timedelta(days=1):
+        return "Yesterday"
+    return f"{date:%A}, {date.day} {date:%B}" + (f" {date.year}" if date.year != today.year else "")
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """The browser's time zone; UTC if it says none that we know."""
+    try:
+        return ZoneInfo(name) if name else UTC
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
+
+
+def headline(title: str, content: str, url: str | None = None) -> str:
+    """What a post is shown under: its title, or the first words of one that has none."""
+    return title or _shortened(_beginning(content), HEADLINE_CHARACTERS) or url or "Without a title"
+
+
+def excerpt(content: str, title: str) -> str:
+    """The first words of a post's text, without its title if it begins with that."""
+    words, title = _beginning(content), title.removesuffix("…")
+    if title and words.startswith(title):
+        words = words[len(title) :].lstrip(" .:–—-|")
+    return _shortened(words, EXCERPT_CHARACTERS)
+
+
+def _beginning(content: str) -> str:
+    head = content[:_EXCERPT_MARKUP]
+    if len(content) > len(head) and head.rfind("<") > head.rfind(">"):
+        head = head[: head.rfind("<")]  # half of a tag is not text
+    return plain(head)
+
+
+def _shortened(words: str, length: int) -> str:
+    """Chinese has no spaces to end at."""
+    if len(words) <= length:
+        return words
+    return words[:length].rsplit(" ", 1)[0].rstrip(" ,.;:，。；：") + "…"
+
+
+def size(count: int) -> str:
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"
+
+
+def also_in(members: Sequence[ShownMember]) -> str:
+    """How often a story was told, besides where it stands."""
+    others = len(members) - 1
+    sources = len({member.source_id for member in members[1:]} - {members[0].source_id})
+    if not sources:
+        return f"told {others} more time{'s' if others > 1 else ''} by the same source"
+    told = f"also told by {sources} other source{'s' if sources > 1 else ''}"
+    return told if others == sources else f"{told}, {others} times in all"
+
+
+def why_folded(member: ShownMember) -> str:
+    """Why a post is in a story."""
+    return member.why or "the first of this story"
+
+
+def past_decision(one: PastDecision) -> str:
+    """A decision, as a line of a story's history."""
+    if one.action == "undone":
+        return "The story was undone by hand."
+    if one.action == "parted":
+        return f"Post {one.post_id} was taken out by hand."
+    return f"Post {one.post_id} joined: {one.why} ({one.rule}, {one.score:.2f})."
+
+
+def _span(length: timedelta) -> str:
+    minutes = int(length.total_seconds() // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h"
+    days = minutes // (24 * 60)
+    return "1 day" if days == 1 else f"{days} days"
