@@ -18,9 +18,9 @@ from starlette.routing import Mount
 
 from headwater import wire
 from headwater.accounts import tokens
-from headwater.api.app import create_app
-from headwater.api.metrics import Metrics
+from headwater.http.metrics import Metrics
 from headwater.model import Post, Reader
+from headwater.server import create_app
 from headwater.settings import load
 from headwater.wire import Parts
 from support.posts import a_source, visited

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from api.running import Client, Running
-from headwater.api.shapes import story_json
+from headwater.app.shapes import story_json
 from headwater.consumers.search import CONSUMER
 from headwater.follow.add import follow
 from headwater.model import Enclosure, Reader

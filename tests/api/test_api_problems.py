@@ -12,8 +12,8 @@ import structlog
 from sqlalchemy import event
 
 from api.running import Answer, Client, Running, running
-from headwater.api import problems
 from headwater.errors import all_errors
+from headwater.http import problems
 from headwater.store import db as store_db
 from headwater.store import migrate
 from headwater.store.posts import stream

@@ -18,7 +18,7 @@ import uvicorn
 from api.running import Client
 from headwater import wire
 from headwater.accounts import tokens
-from headwater.api.app import create_app
+from headwater.server import create_app
 from headwater.settings import load
 from live.listening import listening, titles
 from support.ports import free_port, wait_until_open

@@ -14,11 +14,11 @@ import uvicorn
 from sqlalchemy import select
 
 from headwater import wire
-from headwater.api.app import create_app
 from headwater.cli.up import Server
 from headwater.crawl.crawler import Crawler
 from headwater.follow.add import follow
 from headwater.model import DueSource, Reader, SavedVisit
+from headwater.server import create_app
 from headwater.settings import load
 from headwater.store.log.outbox import uuid7
 from headwater.store.posts import stream

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from headwater.api import visits
-from headwater.api.auth import Asking, WithParts
-from headwater.api.checkpoint_shapes import (
+from headwater.app import refresh
+from headwater.app.shapes.checkpoints import (
     CheckpointJson,
     CheckpointsJson,
     StatisticsJson,
     checkpoint_json,
     statistics_json,
 )
-from headwater.api.inputs import Id
 from headwater.crawl.checkpoint import Checkpoint
 from headwater.errors import NotFound
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import Id
 from headwater.model import Reader
 from headwater.store.visits import checkpoints, statistics
 from headwater.store.visits.checkpoints import CheckpointRow
@@ -43,7 +43,7 @@ async def clear_checkpoint(parts: WithParts, reader: Asking, source_id: Id) -> N
 
 
 async def _checkpoint(parts: Parts, reader: Reader, source_id: int) -> CheckpointRow:
-    await visits.watched(parts, reader, source_id)
+    await refresh.watched(parts, reader, source_id)
     row = await parts.db.read(checkpoints.of_source, source_id)
     if row is None:
         raise NotFound(f"The source {source_id} has no checkpoint: no list of it was crawled.")

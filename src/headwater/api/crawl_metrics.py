@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from headwater.api.auth import Asking, WithParts
-from headwater.api.shapes import Time, iso
+from headwater.app.shapes import Time, iso
+from headwater.http.auth import Asking, WithParts
 from headwater.store.visits import metrics
 from headwater.store.visits.metrics import HourMetrics
 

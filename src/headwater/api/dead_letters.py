@@ -8,12 +8,12 @@ import orjson
 from fastapi import APIRouter, Depends, Query
 from typing_extensions import TypedDict
 
-from headwater.api import cursors
-from headwater.api.auth import Asking, WithParts
-from headwater.api.inputs import Cursor, Id, Limit
-from headwater.api.shapes import PageJson, Time, iso, iso_or_none
+from headwater.app.shapes import PageJson, Time, iso, iso_or_none
 from headwater.errors import AlreadyThere, Forbidden, NotFound
 from headwater.events import replay
+from headwater.http import cursors
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import Cursor, Id, Limit
 from headwater.model import Reader
 from headwater.store.log import dead_letters
 from headwater.store.log.dead_letters import DeadLetter

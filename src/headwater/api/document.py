@@ -10,7 +10,6 @@ from fastapi.openapi.utils import get_openapi
 
 from headwater import __version__
 from headwater.api import (
-    checkpoint_shapes,
     checkpoints,
     crawl_metrics,
     dead_letters,
@@ -21,13 +20,14 @@ from headwater.api import (
     posts,
     sources,
     stories,
-    webhook_shapes,
     webhooks,
 )
-from headwater.api.auth import COOKIE, OPEN_PATHS
 from headwater.api.examples import EXAMPLES
-from headwater.api.problems import MEDIA_TYPE
-from headwater.api.shapes import ProblemJson
+from headwater.app.shapes import ProblemJson
+from headwater.app.shapes import checkpoints as checkpoint_shapes
+from headwater.app.shapes import webhooks as webhook_shapes
+from headwater.http.auth import COOKIE, OPEN_PATHS
+from headwater.http.problems import MEDIA_TYPE
 
 ROUTERS = (
     sources.router,

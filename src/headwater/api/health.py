@@ -12,14 +12,14 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from headwater.api.auth import WithParts
 from headwater.api.live import live_of
-from headwater.api.metrics import Metrics
-from headwater.api.shapes import Time, iso
+from headwater.app.shapes import Time, iso
 from headwater.errors import StoreUnavailable
 from headwater.events import health
 from headwater.events.health import Figure, Observed
 from headwater.events.live import Live
+from headwater.http.auth import WithParts
+from headwater.http.metrics import Metrics
 from headwater.store import migrate, sources
 from headwater.store.log import health as log_health
 from headwater.store.visits import alerts

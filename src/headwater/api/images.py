@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from headwater.api.auth import Asking, WithParts
-from headwater.api.inputs import Id
-from headwater.api.shapes import Time, iso, iso_or_none
+from headwater.app.shapes import Time, iso, iso_or_none
 from headwater.errors import NotFound
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import Id
 from headwater.store import images
 from headwater.store.images import ImageRecord
 from headwater.store.posts import stream

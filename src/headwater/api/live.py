@@ -13,11 +13,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from headwater.api import auth
-from headwater.api.auth import Asking, WithParts
 from headwater.errors import BadInput, HeadwaterError
 from headwater.events import catalogue
 from headwater.events.live import Audience, Listener, Live, Mark, is_forgotten, read_mark
+from headwater.http import auth
+from headwater.http.auth import Asking, WithParts
 from headwater.wire import Parts
 
 MEDIA_TYPE = "text/event-stream"

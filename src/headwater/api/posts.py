@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from typing_extensions import TypedDict
 
-from headwater.api import cursors
-from headwater.api.auth import Asking, WithParts
-from headwater.api.inputs import MAX_ID, Cursor, Id, Limit, MarkedPosts, Name, PostState
-from headwater.api.shapes import PageJson, PostJson, StoryJson, post_json, story_json
+from headwater.app.shapes import PageJson, PostJson, StoryJson, post_json, story_json
 from headwater.errors import BadInput, NotFound
+from headwater.http import cursors
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import MAX_ID, Cursor, Id, Limit, MarkedPosts, Name, PostState
 from headwater.model import Reader
 from headwater.store.posts import stream
 from headwater.store.posts.stream import Filter

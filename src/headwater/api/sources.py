@@ -9,15 +9,16 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from typing_extensions import TypedDict
 
-from headwater.api import cursors, visits
-from headwater.api.auth import Asking, WithParts
-from headwater.api.inputs import Arrangement, Cursor, Id, Limit, NewSource, ScheduleFeed
-from headwater.api.shapes import PageJson, SourceDetailJson, SourceJson, iso_or_none, source_json, visit_json
+from headwater.app import refresh
+from headwater.app.shapes import PageJson, SourceDetailJson, SourceJson, iso_or_none, source_json, visit_json
 from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.follow import add as following
 from headwater.follow import opml
 from headwater.follow.add import Imported
 from headwater.follow.opml import Outline
+from headwater.http import cursors
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import Arrangement, Cursor, Id, Limit, NewSource, ScheduleFeed
 from headwater.model import Reader
 from headwater.store import sources
 from headwater.store.sources import hubs
@@ -86,18 +87,18 @@ async def follow(parts: Parts, reader: Reader, wanted: NewSource) -> sources.Wat
     if not added.new_subscription and not added.changed:
         raise AlreadyThere("You follow this address already.", source_id=added.source_id)
     parts.wake()
-    return await visits.watched(parts, reader, added.source_id)
+    return await refresh.watched(parts, reader, added.source_id)
 
 
 @router.post("/sources/refresh", status_code=202, summary="Visit everything you follow now")
 async def refresh_all(parts: WithParts, reader: Asking) -> RefreshAll:
     """Each source is visited as soon as its host's turn comes."""
-    return {"asked": await visits.ask_all(parts, reader)}
+    return {"asked": await refresh.ask_all(parts, reader)}
 
 
 @router.get("/sources/{source_id}", summary="Show one source and its past visits")
 async def show_source(parts: WithParts, reader: Asking, source_id: Id) -> SourceDetailJson:
-    source = await visits.watched(parts, reader, source_id)
+    source = await refresh.watched(parts, reader, source_id)
     past = await parts.db.read(sources.past_visits, source_id, PAST_VISITS)
     posts = await parts.db.read(sources.count_posts, source_id)
     pushed = iso_or_none(await parts.db.read(hubs.active_since, source_id, parts.now()))
@@ -113,7 +114,7 @@ async def arrange_source(parts: WithParts, reader: Asking, source_id: Id, wanted
         raise BadInput("Nothing to change: give folder, title or both.")
     if not await parts.db.write(lambda conn: sources.arrange(conn, reader, source_id, **given)):
         raise NotFound(f"You do not follow a source {source_id}.")
-    return source_json(await visits.watched(parts, reader, source_id))
+    return source_json(await refresh.watched(parts, reader, source_id))
 
 
 @router.delete("/sources/{source_id}", status_code=204, summary="Stop following a source")
@@ -124,14 +125,14 @@ async def remove_source(parts: WithParts, reader: Asking, source_id: Id) -> None
 
 @router.post("/sources/{source_id}/refresh", status_code=202, summary="Visit a source now")
 async def refresh_source(parts: WithParts, reader: Asking, source_id: Id) -> Refresh:
-    asked = await visits.ask(parts, reader, source_id, now=True)
+    asked = await refresh.ask(parts, reader, source_id, now=True)
     return {"status": "already_running" if asked.status == "already_running" else "queued"}
 
 
 @router.post("/queue/schedule-feed", status_code=202, summary="Schedule a source's next visit")
 async def schedule_feed(parts: WithParts, reader: Asking, wanted: ScheduleFeed) -> Scheduled:
     """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`."""
-    asked = await visits.ask(parts, reader, wanted.feed_id, now=wanted.force_immediate)
+    asked = await refresh.ask(parts, reader, wanted.feed_id, now=wanted.force_immediate)
     status: Literal["queued", "already_running"] = "queued" if asked.status == "queued" else "already_running"
     return {"task_id": asked.task_id, "status": status, "delay_seconds": asked.delay_seconds}
 

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
-from headwater.api.auth import Asking, WithParts
-from headwater.api.inputs import AnyId, Id
-from headwater.api.shapes import MemberJson, Time, iso, member_json
+from headwater.app.shapes import MemberJson, Time, iso, member_json
 from headwater.consumers import fold
 from headwater.consumers.fold import Wanted
 from headwater.errors import AlreadyUndone, BadConfiguration, NotFound
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import AnyId, Id
 from headwater.model import Decision, Reader
 from headwater.store import stories
 from headwater.store.log.outbox import uuid7

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from headwater.api.auth import Asking, WithParts
-from headwater.api.cursors import id_in
-from headwater.api.cursors import of_id as cursor_of
-from headwater.api.inputs import Cursor, Id, Limit
-from headwater.api.shapes import PageJson
-from headwater.api.webhook_shapes import (
+from headwater.app import webhooks as asked
+from headwater.app.shapes import PageJson
+from headwater.app.shapes.webhooks import (
     CreatedWebhookJson,
     DeliveryJson,
     NewWebhook,
@@ -20,7 +17,10 @@ from headwater.api.webhook_shapes import (
     delivery_json,
     webhook_json,
 )
-from headwater.app import webhooks as asked
+from headwater.http.auth import Asking, WithParts
+from headwater.http.cursors import id_in
+from headwater.http.cursors import of_id as cursor_of
+from headwater.http.inputs import Cursor, Id, Limit
 from headwater.store.people import webhooks
 
 router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])

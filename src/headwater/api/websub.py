@@ -17,11 +17,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headwater import text
-from headwater.api import problems
-from headwater.api.problems import Problem
 from headwater.crawl.push import receive
 from headwater.errors import HeadwaterError, NotFound
 from headwater.follow import push
+from headwater.http import problems
+from headwater.http.problems import Problem
 from headwater.model import Response as Pushed
 from headwater.store.sources import hubs
 from headwater.store.sources.hubs import HubSubscription

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headwater.api.checkpoint_shapes import checkpoint_json, statistics_json
+from headwater.app.shapes.checkpoints import checkpoint_json, statistics_json
 from headwater.cli import naming
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import opened

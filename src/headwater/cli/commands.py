@@ -269,7 +269,7 @@ def show_stream(
     as_json: Json = False,
 ) -> None:
     """The newest stories, each once."""
-    from headwater.api.shapes import story_json
+    from headwater.app.shapes import story_json
 
     with opened() as (parts, owner):
         source_id = naming.source_id(parts, owner, source) if source else None
@@ -298,7 +298,7 @@ def search_posts(
     as_json: Json = False,
 ) -> None:
     """Find posts by their words, newest first."""
-    from headwater.api.shapes import post_json
+    from headwater.app.shapes import post_json
 
     with opened() as (parts, owner):
         ids = parts.db.read_now(search.find, owner, " ".join(words), limit=limit)

@@ -12,11 +12,11 @@ import structlog
 import uvicorn
 
 from headwater import wire
-from headwater.api.app import create_app
-from headwater.api.metrics import Metrics
 from headwater.cli.listening import listen
 from headwater.cli.output import say
+from headwater.http.metrics import Metrics
 from headwater.model import SavedVisit
+from headwater.server import create_app
 from headwater.wire import Parts
 from headwater.work import crawl_loop
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from headwater.api.webhook_shapes import created_json, delivery_json, webhook_json
 from headwater.app import webhooks as asked
+from headwater.app.shapes.webhooks import created_json, delivery_json, webhook_json
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import opened
 from headwater.store.people import webhooks

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from headwater import wire
-from headwater.api.auth import Asking, WithParts
 from headwater.follow.tiers import TIERS
+from headwater.http.auth import Asking, WithParts
 from headwater.store.sources import limits, listings
 from headwater.store.visits import alerts, metrics, statistics
 from headwater.store.visits.metrics import HOUR, OUTCOMES, HourMetrics, hour_of

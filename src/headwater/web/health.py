@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from headwater.api import dead_letters as api
-from headwater.api.auth import Asking, WithParts
 from headwater.api.health import examined
-from headwater.api.inputs import Id
 from headwater.api.live import live_of
 from headwater.events import health
 from headwater.events.health import Figure
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import Id
 from headwater.store.log import dead_letters
 from headwater.store.log import health as log_health
 from headwater.store.log.dead_letters import DeadLetter

@@ -16,8 +16,8 @@ from fastapi import APIRouter, Path, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from headwater.api.auth import Asking, WithParts
 from headwater.errors import BadAddress, NotFound
+from headwater.http.auth import Asking, WithParts
 from headwater.store import images
 from headwater.store.images import ImageRecord, address_of, files
 from headwater.wire import image_folder

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from headwater.accounts import tokens
-from headwater.api import auth
-from headwater.api.auth import WithParts
+from headwater.http import auth
+from headwater.http.auth import WithParts
 from headwater.web.view import go, show
 
 router = APIRouter()

@@ -10,12 +10,12 @@ from fastapi import APIRouter, Form, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from headwater.api import cursors
-from headwater.api.auth import Asking, WithParts
-from headwater.api.edge import page_policy
-from headwater.api.inputs import MAX_MARKED, AnyId, Id, PostState
 from headwater.api.posts import Wanted, mark
 from headwater.errors import NotFound
+from headwater.http import cursors
+from headwater.http.auth import Asking, WithParts
+from headwater.http.edge import page_policy
+from headwater.http.inputs import MAX_MARKED, AnyId, Id, PostState
 from headwater.model import Reader
 from headwater.store import images, sources
 from headwater.store.posts import history, stream

@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from headwater.api import sources as api
-from headwater.api import visits
-from headwater.api.auth import Asking, WithParts
 from headwater.api.checkpoints import clear_checkpoint as clear
-from headwater.api.inputs import Id
+from headwater.app import refresh
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import Id
 from headwater.store import sources
 from headwater.store.sources import PastVisit, hubs, listings, pool
 from headwater.store.sources.listings import Listing
@@ -44,7 +44,7 @@ class ShownVisit(NamedTuple):
 
 @router.get("/sources/{source_id}")
 async def source_page(request: Request, parts: WithParts, reader: Asking, source_id: Id) -> Response:
-    source = await visits.watched(parts, reader, source_id)
+    source = await refresh.watched(parts, reader, source_id)
     found = await parts.db.read(_gather, source_id, parts.now())
     return show(
         request,

@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from headwater.api import stories as api
-from headwater.api.auth import Asking, WithParts
-from headwater.api.inputs import Id
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import Id
 from headwater.model import Reader
 from headwater.store import stories
 from headwater.store.stories import PastDecision, folded

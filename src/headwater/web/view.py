@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from headwater.api.auth import Caller, local_path, parts_of
+from headwater.http.auth import Caller, local_path, parts_of
 from headwater.web import formatting, templating
 
 ZONE_COOKIE = "headwater_zone"

@@ -9,12 +9,13 @@ from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from headwater.api import cursors, visits
 from headwater.api import sources as api
-from headwater.api.auth import Asking, WithParts
-from headwater.api.inputs import AnyId, Id, Name, NewSource
+from headwater.app import refresh as visits
 from headwater.errors import AlreadyThere, BadInput
 from headwater.follow import add as following
+from headwater.http import cursors
+from headwater.http.auth import Asking, WithParts
+from headwater.http.inputs import AnyId, Id, Name, NewSource
 from headwater.model import Reader
 from headwater.store import sources
 from headwater.store.posts import stream

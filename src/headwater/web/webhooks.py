@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from headwater.api.auth import Asking, WithParts
-from headwater.api.cursors import id_in
-from headwater.api.cursors import of_id as cursor_of
-from headwater.api.inputs import Id
 from headwater.app import webhooks as asked
 from headwater.consumers import webhooks as sendable
 from headwater.errors import BadInput
+from headwater.http.auth import Asking, WithParts
+from headwater.http.cursors import id_in
+from headwater.http.cursors import of_id as cursor_of
+from headwater.http.inputs import Id
 from headwater.model import Reader
 from headwater.store.people import webhooks
 from headwater.store.people.webhooks import Delivery, Webhook

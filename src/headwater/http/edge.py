@@ -12,10 +12,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwater import trace
-from headwater.api import auth, bodies, problems
-from headwater.api.hosts import KnownHosts
-from headwater.api.metrics import Metrics
 from headwater.errors import BadInput, Forbidden, HeadwaterError
+from headwater.http import auth, bodies, problems
+from headwater.http.hosts import KnownHosts
+from headwater.http.metrics import Metrics
 from headwater.wire import Parts
 
 MAX_ADDRESS_BYTES = 16 * 1024

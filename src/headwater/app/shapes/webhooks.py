@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from headwater.api.shapes import Time, iso, iso_or_none
+from headwater.app.shapes import Time, iso, iso_or_none
 from headwater.app.webhooks import Created
 from headwater.store.people.webhooks import Delivery, Webhook
 

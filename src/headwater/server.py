@@ -9,11 +9,12 @@ from fastapi import Depends, FastAPI
 from starlette.staticfiles import StaticFiles
 
 from headwater import web
-from headwater.api import auth, document, problems, reference
-from headwater.api.edge import Edge
-from headwater.api.metrics import Metrics
+from headwater.api import document, reference
 from headwater.api.websub import HubDoor
 from headwater.events.live import Live
+from headwater.http import auth, problems
+from headwater.http.edge import Edge
+from headwater.http.metrics import Metrics
 from headwater.web import crawling, health, images, login, pages, source, stories, watching, webhooks
 from headwater.wire import Parts, instance_name
 

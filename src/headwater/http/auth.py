@@ -11,8 +11,8 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from headwater.accounts import tokens
-from headwater.api.hosts import LOCAL_NAMES, is_loopback, name_of
 from headwater.errors import Forbidden, NotSignedIn
+from headwater.http.hosts import LOCAL_NAMES, is_loopback, name_of
 from headwater.model import Reader
 from headwater.wire import Parts
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from headwater.api.shapes import Time, iso, iso_or_none
+from headwater.app.shapes import Time, iso, iso_or_none
 from headwater.store.visits.checkpoints import CheckpointRow
 from headwater.store.visits.statistics import Statistics
 
