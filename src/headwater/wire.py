@@ -29,7 +29,6 @@ from headwater.crawl.visit.shared import Access, VisitTools
 from headwater.crawl.warm_up import Warmed
 from headwater.dedup import warm
 from headwater.errors import BadSetting, KeyMissing, SourceFailure, StoreUnavailable
-from headwater.events.bell import Bell
 from headwater.events.delivery import Consumer
 from headwater.fetch.browser import Browser
 from headwater.fetch.client import Client
@@ -45,13 +44,13 @@ from headwater.store.people import accounts, deliveries, secrets
 from headwater.store.posts import hot
 from headwater.store.sources import limits
 from headwater.store.sources.limits import Allowance, Budget
+from headwater.waiting import WakeUpSignal, run_until
 from headwater.work import consumers
 from headwater.work import images as healing
 from headwater.work import images as imaging
 from headwater.work import webhooks as delivering
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import PeriodicTools
-from headwater.work.waiting import run_until
 
 log = structlog.get_logger()
 CLAIM_AHEAD = 3  # visits in hand for each one that may be on the wire, so that no connection waits for the database
@@ -73,7 +72,7 @@ class Parts:
     db: Database
     now: Callable[[], datetime] = utc_now
     woken: asyncio.Event = field(default_factory=asyncio.Event)
-    bell: Bell = field(default_factory=Bell)
+    bell: WakeUpSignal = field(default_factory=WakeUpSignal)
     readers: Parsers | None = None
     is_demo: bool = False
 
@@ -313,9 +312,9 @@ async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None
     if brokers is None:
         await consumers.consume(parts.db, [consumer], parts.bell, parts.now, stop)
     else:
-        from headwater.events import kafka  # an extra
+        from headwater.events.kafka import follow  # an extra
 
-        await kafka.follow(parts.db, consumer, brokers, parts.now, stop)
+        await follow.follow(parts.db, consumer, brokers, parts.now, stop)
 
 
 def consumers_at_hand(parts: Parts) -> list[Consumer]:

@@ -17,10 +17,11 @@ from confluent_kafka import Message, TopicPartition
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError
 
-from headwater.events import delivery, kafka
+from headwater.events import delivery
 from headwater.events.catalogue import SOURCE_ADDED, SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer
-from headwater.events.kafka_setup import Cluster
+from headwater.events.kafka import follow
+from headwater.events.kafka.setup import Cluster
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
@@ -78,13 +79,13 @@ class KafkaLog(OutboxLog):
         self._deliver(consumer, self.records, now)
 
     def _deliver(self, consumer: Consumer, records: list[Message], now: datetime) -> None:
-        for partition, messages in kafka.by_partition(records).items():
-            events = kafka.readable(messages)
+        for partition, messages in follow.by_partition(records).items():
+            events = follow.readable(messages)
             for start in range(0, len(events), consumer.batch):
                 batch = events[start : start + consumer.batch]
-                self.db.write_now(kafka.step, consumer, partition, batch, now)
+                self.db.write_now(follow.step, consumer, partition, batch, now)
         for partition in self.db.read_now(dead_letters.due_partitions, consumer.name, now):
-            self.db.write_now(kafka.step, consumer, partition, [], now)
+            self.db.write_now(follow.step, consumer, partition, [], now)
 
     def _publish(self) -> None:
         """Write what is new in the outbox into the topic, and wait until it can be read there."""

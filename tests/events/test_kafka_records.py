@@ -10,8 +10,7 @@ from confluent_kafka import Message
 
 from headwater.errors import UnreadableEvent
 from headwater.events.catalogue import DOMAINS, KINDS
-from headwater.events.kafka import by_partition, read_record, topics_of
-from headwater.events.kafka_check import (
+from headwater.events.kafka.check import (
     BEHIND_BYTES,
     judge_configuration,
     judge_publication,
@@ -20,7 +19,8 @@ from headwater.events.kafka_check import (
     judge_topic,
     judge_wal_level,
 )
-from headwater.events.kafka_setup import Cluster, Topic, connector, deploy_files, topics
+from headwater.events.kafka.follow import by_partition, read_record, topics_of
+from headwater.events.kafka.setup import Cluster, Topic, connector, deploy_files, topics
 from headwater.store.log.outbox import LoggedEvent, LogPosition
 from headwater.store.log.replication import Publication, Slot, publication_sql
 from support.kafka import headers_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from headwater.errors import AlreadyThere, BadInput, NotFound, StoreUnavailable
-from headwater.events import log, replay
+from headwater.events import delivery, replay
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
 from headwater.store import migrate
@@ -260,7 +260,7 @@ def test_rebuilding_goes_on_by_itself_until_the_end_of_the_log(db: Database) -> 
     db.write_now(replay.rebuild, ledger.consumer, NOON)
     assert sum(replay.catch_up(db, ledger.consumer, now)) == 10
     assert ledger.state() == before
-    assert db.read_now(log.pending, ledger.consumer, NOON) == []
+    assert db.read_now(delivery.pending, ledger.consumer, NOON) == []
 
 
 def test_a_rebuild_waits_for_a_process_that_is_at_it(postgres_url: str) -> None:

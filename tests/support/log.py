@@ -9,8 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
-from headwater.events.delivery import Consumer
-from headwater.events.log import pending, step
+from headwater.events.delivery import Consumer, pending, step
 from headwater.model import Event
 from headwater.store.db import Database
 from headwater.store.log import outbox

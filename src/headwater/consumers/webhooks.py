@@ -6,6 +6,9 @@ Messages are signed as Standard Webhooks says, and carry the event as a CloudEve
 
 from __future__ import annotations
 
+import base64
+import hmac
+import secrets
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -13,7 +16,6 @@ from sqlalchemy import Connection
 
 from headwater.events import catalogue, cloudevents
 from headwater.events.delivery import Consumer
-from headwater.events.signing import signature
 from headwater.model import Request
 from headwater.store.log.outbox import LoggedEvent
 from headwater.store.people import deliveries
@@ -25,6 +27,9 @@ KINDS = tuple(
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 _SOURCE = "source:"
+
+SECRET_PREFIX = "whsec_"
+SECRET_BYTES = 32
 
 
 def queue_for_webhooks(conn: Connection, events: list[LoggedEvent]) -> None:
@@ -83,3 +88,14 @@ def refusal(status: int) -> str | None:
     if 300 <= status < 400:
         return f"The receiver redirects, which webhooks do not follow. Give its new address. (HTTP {status})"
     return f"The receiver did not take it. (HTTP {status})"
+
+
+def new_secret() -> str:
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def signature(message_id: str, timestamp: str, body: bytes, secret: str) -> str:
+    """HMAC-SHA256 over id, time and body, so that none of them can be exchanged."""
+    key = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()

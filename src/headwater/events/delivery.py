@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 
 from headwater.store import sql
 from headwater.store.db import is_the_stores_fault
-from headwater.store.log import dead_letters, inbox
+from headwater.store.log import dead_letters, inbox, outbox
 from headwater.store.log.dead_letters import DeadLetter, Failure
 from headwater.store.log.outbox import LoggedEvent
 
@@ -202,3 +202,38 @@ def _handled_after_all(conn: Connection, letter: DeadLetter) -> None:
 
 def _next_try(now: datetime) -> datetime:
     return now + RETRY_AFTER * (1 + JITTER * random.random())
+
+
+def pending(conn: Connection, consumer: Consumer, now: datetime) -> list[int]:
+    """The partitions in which there is something to do. Reading this locks nothing."""
+    return sorted({*outbox.pending(conn, consumer.name), *dead_letters.due_partitions(conn, consumer.name, now)})
+
+
+def step(conn: Connection, consumer: Consumer, partition: int, now: datetime) -> int:
+    """Handle the next batch of a partition; returns how many events the consumer moved past."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    if position is None:
+        return 0
+    return _pass(conn, consumer, partition, outbox.after(conn, partition, position, consumer.batch), now)
+
+
+def next_batch(conn: Connection, consumer: Consumer, partition: int) -> list[LoggedEvent]:
+    """What `step` would handle now."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    return [] if position is None else outbox.after(conn, partition, position, consumer.batch)
+
+
+def take(conn: Connection, consumer: Consumer, partition: int, events: Sequence[LoggedEvent], now: datetime) -> int:
+    """Handle these events of a partition, unless the consumer has moved past them; returns how many it moved past."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    if position is None:
+        return 0
+    return _pass(conn, consumer, partition, [event for event in events if event.position > position], now)
+
+
+def _pass(conn: Connection, consumer: Consumer, partition: int, events: list[LoggedEvent], now: datetime) -> int:
+    retry(conn, consumer, partition, now)
+    if events:
+        deliver(conn, consumer, partition, events, now)
+        outbox.move_cursor(conn, consumer.name, partition, events[-1].position, now)
+    return len(events)

@@ -17,13 +17,13 @@ import structlog
 from sqlalchemy import Connection
 
 from headwater.errors import BadCursor, HeadwaterError, StoreUnavailable
-from headwater.events.bell import Bell
 from headwater.events.cloudevents import envelope
 from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.log import tail
 from headwater.store.log.outbox import LoggedEvent, LogPosition
 from headwater.store.log.tail import Followed
+from headwater.waiting import WakeUpSignal
 
 BATCH = 500
 LOOK_SECONDS = 1.0
@@ -130,7 +130,7 @@ class Listener:
 class Live:
     """The listeners of this process. `delays` are the last times from write to visible, in seconds."""
 
-    def __init__(self, db: Database, bell: Bell, now: Callable[[], datetime], instance: str) -> None:
+    def __init__(self, db: Database, bell: WakeUpSignal, now: Callable[[], datetime], instance: str) -> None:
         self._db, self._bell, self._now, self._instance = db, bell, now, instance
         self._listeners: set[Listener] = set()
         self._joining: dict[Listener, asyncio.Future[None]] = {}

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events import delivery
-from headwater.events import log as event_log
+from headwater.events import delivery as event_log
 from headwater.events.delivery import Consumer
 from headwater.store.db import Database
 from headwater.store.log import dead_letters as letters

@@ -11,13 +11,12 @@ import structlog
 from sqlalchemy import Connection
 
 from headwater.errors import HeadwaterError
-from headwater.events import log as event_log
-from headwater.events.bell import Bell
+from headwater.events import delivery as event_log
 from headwater.events.delivery import Consumer
 from headwater.events.poison import FirstBatches
 from headwater.store.db import Database
 from headwater.store.log import outbox
-from headwater.work.waiting import TROUBLE_SECONDS, wait
+from headwater.waiting import TROUBLE_SECONDS, WakeUpSignal, wait
 
 LOOK_SECONDS = 1.0
 SOON_SECONDS = 0.005  # after a ring or a batch: on PostgreSQL an older transaction may hide what came with it
@@ -25,7 +24,9 @@ log = structlog.get_logger()
 Clock = Callable[[], datetime]
 
 
-async def consume(db: Database, consumers: Sequence[Consumer], bell: Bell, now: Clock, stop: asyncio.Event) -> None:
+async def consume(
+    db: Database, consumers: Sequence[Consumer], bell: WakeUpSignal, now: Clock, stop: asyncio.Event
+) -> None:
     """Until `stop` is set. A consumer that is in trouble waits and tries again; the others go on."""
     async with asyncio.TaskGroup() as group:
         for consumer in consumers:
@@ -41,7 +42,7 @@ async def catch_up(db: Database, consumers: Sequence[Consumer], now: Clock) -> N
             pass
 
 
-async def _follow(db: Database, consumer: Consumer, bell: Bell, now: Clock, stop: asyncio.Event) -> None:
+async def _follow(db: Database, consumer: Consumer, bell: WakeUpSignal, now: Clock, stop: asyncio.Event) -> None:
     begun, pause = False, LOOK_SECONDS
     first = FirstBatches(db, consumer, event_log.take, now)
     with bell.listening() as rung:

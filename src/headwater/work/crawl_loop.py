@@ -18,8 +18,8 @@ from headwater.errors import HeadwaterError
 from headwater.store.db import Database
 from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
+from headwater.waiting import TROUBLE_SECONDS, run_until, wait
 from headwater.work.periodic import JOBS, QUEUES, Job, PeriodicTools, is_expired, next_run
-from headwater.work.waiting import TROUBLE_SECONDS, run_until, wait
 
 POLL_SECONDS = 1.0
 log = structlog.get_logger()

@@ -23,8 +23,8 @@ from headwater.store.db import Database
 from headwater.store.images import files, queue
 from headwater.store.images.queue import HINDERED, ImageClaim, ImageOutcome, SavedRecord
 from headwater.store.log.outbox import uuid7
-from headwater.work.waiting import TROUBLE_SECONDS, finish
-from headwater.work.waiting import wait as rest
+from headwater.waiting import TROUBLE_SECONDS, finish
+from headwater.waiting import wait as rest
 
 PLACES = 8  # downloads at once
 LEASE = timedelta(minutes=5)

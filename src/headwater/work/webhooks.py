@@ -15,14 +15,13 @@ import structlog
 
 from headwater.consumers import webhooks
 from headwater.errors import BadInput, HeadwaterError, SourceFailure, TooManyRedirects
-from headwater.events.bell import Bell
 from headwater.fetch.statuses import wanted_pause
 from headwater.model import Request, Response
 from headwater.store.db import Database
 from headwater.store.log.outbox import LoggedEvent, uuid7
 from headwater.store.people import deliveries
 from headwater.store.people.deliveries import DeliveryClaim, DeliveryOutcome, WaitingDelivery
-from headwater.work.waiting import TROUBLE_SECONDS, finish, wait
+from headwater.waiting import TROUBLE_SECONDS, WakeUpSignal, finish, wait
 
 PLACES = 100  # receivers that are sent to at once
 TROUBLED_PLACES = 50  # of these, for receivers that fail or are slow: the others never wait for them (H96)
@@ -47,7 +46,9 @@ class DeliveryTools(NamedTuple):
     chance: Callable[[], float]
 
 
-async def deliver(db: Database, tools: DeliveryTools, bell: Bell, patience: timedelta, stop: asyncio.Event) -> None:
+async def deliver(
+    db: Database, tools: DeliveryTools, bell: WakeUpSignal, patience: timedelta, stop: asyncio.Event
+) -> None:
     """Send until `stop` is set; then what is under way has `patience` to end. Trouble with the store is waited out."""
     sender = Sender(db, tools, stop)
     pause = LOOK_SECONDS

@@ -1,10 +1,11 @@
-"""How a loop waits: for a time, or until something happens."""
+"""How loops wait: for a time, for a wake-up signal, or until they are told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -51,3 +52,26 @@ async def finish(tasks: Collection[asyncio.Task[None]], patience: timedelta) -> 
     for task in unfinished:
         task.cancel()
     await asyncio.gather(*unfinished, return_exceptions=True)
+
+
+class WakeUpSignal:
+    """`ring` may be called from any thread, at any time."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[asyncio.Event]:
+        """A signal that is set at each ring; the listener takes it back."""
+        rung = asyncio.Event()
+        self._listeners[rung] = asyncio.get_running_loop()
+        try:
+            yield rung
+        finally:
+            del self._listeners[rung]
+
+    def ring(self) -> None:
+        for rung, loop in list(self._listeners.items()):
+            if not rung.is_set():
+                with suppress(RuntimeError):  # its loop has just ended; the write that rings must not fail for that
+                    loop.call_soon_threadsafe(rung.set)

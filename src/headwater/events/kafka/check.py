@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaException
 
 from headwater.errors import HeadwaterError
-from headwater.events.kafka_setup import (
+from headwater.events.kafka.setup import (
     ANSWER_SECONDS,
     Cluster,
     Topic,

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from headwater.errors import StoreUnavailable
-from headwater.events import log
+from headwater.events import delivery
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
 from headwater.events.poison import MOST_TRIES, FirstBatches
@@ -92,7 +92,7 @@ def died(db: Database, name: str, *event_ids: str) -> None:
 
 
 def first_batch(db: Database, consumer: Consumer) -> list[LoggedEvent]:
-    return db.write_now(log.next_batch, consumer, 0)
+    return db.write_now(delivery.next_batch, consumer, 0)
 
 
 def test_a_letter_whose_retry_kills_the_process_is_dead_too(on_sqlite: Database) -> None:  # H88
@@ -104,7 +104,7 @@ def test_a_letter_whose_retry_kills_the_process_is_dead_too(on_sqlite: Database)
     )
     died(on_sqlite, recorder.consumer.name, "", event_id)
     later = NOON + timedelta(minutes=1)
-    first = FirstBatches(on_sqlite, recorder.consumer, log.take, lambda: later)
+    first = FirstBatches(on_sqlite, recorder.consumer, delivery.take, lambda: later)
     asyncio.run(first.handle(0, []))
     (letter,) = on_sqlite.read_now(dead_letters.page)
     assert letter.event.event_id == event_id
@@ -141,7 +141,7 @@ def test_after_a_few_deaths_each_event_is_begun_by_itself(on_sqlite: Database) -
         recorder.handle(conn, events)
 
     consumer = recorder.consumer._replace(handle=handle)
-    first = FirstBatches(on_sqlite, consumer, log.take, lambda: NOON)
+    first = FirstBatches(on_sqlite, consumer, delivery.take, lambda: NOON)
     assert asyncio.run(first.handle(0, first_batch(on_sqlite, consumer))) == 3
     assert (batches, recorder.seen) == ([1, 1, 1], [1, 2, 3])
     assert first.is_over(0)
