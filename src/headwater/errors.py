@@ -33,11 +33,11 @@
         │       └── NotYet       it has to wait, such as for the next month
         └── ReadFailed           an answer came, but it is not what was expected
             ├── NotAFeed         something else than a feed
-            ├── NotAPicture      something else than a picture that is taken
+            ├── NotAnImage       something else than a picture that is taken
             ├── EmptyAnswer      a good status with nothing in it
             ├── Blocked          a login or bot page instead of the content
             ├── TooDeep          nested or expanded beyond reason
-            └── ReaderStopped    the reading process exceeded its limits and was ended
+            └── ParserStopped    the reading process exceeded its limits and was ended
 
 Each class has a `code` (stable, for programs), a `title` (short, for people) and, where it can reach an HTTP client, a
 `status`. The instance says what happened and what to do (`detail`). `docs/reference/errors.md` is generated from here.
@@ -253,7 +253,7 @@ class NotAFeed(ReadFailed):
     status = 422
 
 
-class NotAPicture(ReadFailed):
+class NotAnImage(ReadFailed):
     """`facts` has `lasting` where asking again would bring the same."""
 
     code = "not_a_picture"
@@ -275,7 +275,7 @@ class TooDeep(ReadFailed):
     title = "The document is nested or expanded beyond reason"
 
 
-class ReaderStopped(ReadFailed):
+class ParserStopped(ReadFailed):
     code = "reader_stopped"
     title = "Reading this document exceeded the limits and was stopped"
 

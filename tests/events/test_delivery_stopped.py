@@ -43,7 +43,7 @@ def handle_one_batch(url: str, pipe: Pipe) -> None:
     db = Database(url, idle_seconds=SHORT)
     (partition,) = db.read_now(delivery.pending, CONSUMER, NOON)
     try:
-        db.write_now(delivery.step, CONSUMER._replace(handle=write_and_wait), partition, NOON)
+        db.write_now(delivery.deliver_next, CONSUMER._replace(handle=write_and_wait), partition, NOON)
         pipe.send("committed")
     except StoreUnavailable:
         pipe.send("fenced")

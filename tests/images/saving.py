@@ -56,7 +56,7 @@ class Saving:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         stop = asyncio.Event()
-        task = asyncio.create_task(wire.save_pictures(self.parts, stop))
+        task = asyncio.create_task(wire.save_images(self.parts, stop))
         try:
             yield
         finally:

@@ -117,11 +117,11 @@ def follow_outbox(url: str) -> None:
     """A consumer process, as the product runs it."""
 
     async def follow() -> None:
-        db, bell, never = Database(url, idle_seconds=LEASE_SECONDS), WakeUpSignal(), asyncio.Event()
+        db, new_events, never = Database(url, idle_seconds=LEASE_SECONDS), WakeUpSignal(), asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(consume(db, [CONSUMER], bell, utc_now, never))
+            group.create_task(consume(db, [CONSUMER], new_events, utc_now, never))
             if not db.is_sqlite:
-                group.create_task(wakeups.listen(db, bell.ring, never))
+                group.create_task(wakeups.listen(db, new_events.send, never))
 
     be_quiet()
     asyncio.run(follow())

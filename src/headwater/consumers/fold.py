@@ -26,7 +26,7 @@ EXPIRE_EVERY = timedelta(hours=1)
 BATCH = 1000
 
 
-class Wanted(NamedTuple):
+class FoldOptions(NamedTuple):
     """What a run may fold: from which score on, exact repeats, similar posts. A dry run decides and writes nothing."""
 
     threshold: float = 0.0
@@ -38,10 +38,10 @@ class Wanted(NamedTuple):
         return found.score >= self.threshold and (self.exact if found.rule == "exact" else self.similar)
 
 
-EVERYTHING = Wanted()
+EVERYTHING = FoldOptions()
 
 
-class Folder:
+class Folding:
     """Decides, for one process. `level` is stories, repeats or off."""
 
     def __init__(self, *, window: timedelta, level: str = "stories", embeddings: bool = False) -> None:
@@ -64,7 +64,7 @@ class Folder:
             self._in_step(conn, now)
 
     def fold(
-        self, conn: Connection, post_ids: Sequence[int], now: datetime, wanted: Wanted = EVERYTHING
+        self, conn: Connection, post_ids: Sequence[int], now: datetime, wanted: FoldOptions = EVERYTHING
     ) -> list[Decision]:
         """Decide about those of these posts that are not decided about yet, oldest first (C6)."""
         if self._level == "off":
@@ -97,7 +97,7 @@ class Folder:
         return alone
 
     def _fold(
-        self, conn: Connection, engine: Engine, post_ids: Sequence[int], now: datetime, wanted: Wanted
+        self, conn: Connection, engine: Engine, post_ids: Sequence[int], now: datetime, wanted: FoldOptions
     ) -> list[Decision]:
         known = stories.decided(conn, post_ids)
         posts = stories.texts(conn, [post_id for post_id in post_ids if post_id not in known])
@@ -134,7 +134,7 @@ class Folder:
             self._expired_at = now
         return engine
 
-    def _decide(self, conn: Connection, engine: Engine, posts: list[PostText], wanted: Wanted) -> list[Decision]:
+    def _decide(self, conn: Connection, engine: Engine, posts: list[PostText], wanted: FoldOptions) -> list[Decision]:
         passed_on = {
             post.id: original
             for post in posts

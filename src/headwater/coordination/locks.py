@@ -32,7 +32,7 @@ class Locks(Protocol):
         """Give it back; False, and nothing happens, if it is not this owner's any more."""
 
 
-class Held(NamedTuple):
+class HeldLock(NamedTuple):
     """A lock that was taken."""
 
     locks: Locks
@@ -51,7 +51,7 @@ def recalculation(user_id: int) -> str:
 
 
 @asynccontextmanager
-async def held(locks: Locks, name: str, lease: timedelta, patience: timedelta) -> AsyncIterator[Held]:
+async def hold(locks: Locks, name: str, lease: timedelta, patience: timedelta) -> AsyncIterator[HeldLock]:
     """Hold a lock for a block. Raises TimeoutError if somebody else has it for longer than `patience`.
 
     `lease` has to be longer than the block takes: it is not prolonged.
@@ -60,7 +60,7 @@ async def held(locks: Locks, name: str, lease: timedelta, patience: timedelta) -
     async with asyncio.timeout(patience.total_seconds()):
         token = await _taken(locks, name, owner, lease)
     try:
-        yield Held(locks, name, owner, token)
+        yield HeldLock(locks, name, owner, token)
     finally:
         await locks.drop(name, owner)
 

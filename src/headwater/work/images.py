@@ -48,7 +48,7 @@ class ImageClock(NamedTuple):
     chance: Callable[[], float]
 
 
-async def save_pictures(
+async def save_images(
     db: Database, tools: ImageTools, pace: ImagePace, clock: ImageClock, patience: timedelta, stop: asyncio.Event
 ) -> None:
     """Download until `stop` is set; then what is under way has `patience` to end. Trouble is logged and waited out."""

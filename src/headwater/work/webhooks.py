@@ -47,12 +47,12 @@ class DeliveryTools(NamedTuple):
 
 
 async def deliver(
-    db: Database, tools: DeliveryTools, bell: WakeUpSignal, patience: timedelta, stop: asyncio.Event
+    db: Database, tools: DeliveryTools, new_events: WakeUpSignal, patience: timedelta, stop: asyncio.Event
 ) -> None:
     """Send until `stop` is set; then what is under way has `patience` to end. Trouble with the store is waited out."""
     sender = Sender(db, tools, stop)
     pause = LOOK_SECONDS
-    with bell.listening() as rung:
+    with new_events.listening() as rung:
         while not stop.is_set():
             try:
                 started = await sender.start_due()
