@@ -351,8 +351,8 @@ async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
         timeout=delivering.ANSWER_SECONDS,
         max_bytes=delivering.ANSWER_BYTES,
         max_redirects=0,
-        max_connections=delivering.PLACES,
-        max_connections_per_host=delivering.PLACES,
+        max_connections=delivering.CONCURRENCY,
+        max_connections_per_host=delivering.CONCURRENCY,
         proxy=settings.proxy_url.get_secret_value() if settings.proxy_url else None,
         clock=parts.now,
     )
