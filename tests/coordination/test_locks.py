@@ -79,18 +79,18 @@ def test_the_lock_of_a_recalculation_is_named_after_its_user() -> None:
 
 
 async def test_a_lock_is_one_holders_until_it_is_given_back(locks: Locks) -> None:
-    assert await locks.take(NAME, "one", LONG)
-    assert await locks.take(NAME, "two", LONG) is None
+    assert await locks.acquire(NAME, "one", LONG)
+    assert await locks.acquire(NAME, "two", LONG) is None
     assert await locks.is_held(NAME, "one")
     assert not await locks.is_held(NAME, "two")
-    assert await locks.take("lock:recalc:8", "two", LONG), "another user's is another lock"
-    assert await locks.drop(NAME, "one")
-    assert await locks.take(NAME, "two", LONG)
+    assert await locks.acquire("lock:recalc:8", "two", LONG), "another user's is another lock"
+    assert await locks.release(NAME, "one")
+    assert await locks.acquire(NAME, "two", LONG)
 
 
 async def test_only_the_owner_gives_it_back(locks: Locks) -> None:
-    await locks.take(NAME, "one", LONG)
-    assert not await locks.drop(NAME, "two")
+    await locks.acquire(NAME, "one", LONG)
+    assert not await locks.release(NAME, "two")
     assert await locks.is_held(NAME, "one")
 
 
@@ -107,7 +107,7 @@ async def test_it_is_given_back_even_if_the_work_under_it_fails(locks: Locks) ->
 
 
 async def test_whoever_waits_too_long_is_told(locks: Locks) -> None:
-    await locks.take(NAME, "one", LONG)
+    await locks.acquire(NAME, "one", LONG)
     with pytest.raises(TimeoutError):
         async with hold(locks, NAME, LONG, timedelta(milliseconds=100)):
             raise AssertionError("it is somebody else's")
@@ -163,9 +163,9 @@ async def test_a_holder_that_was_stopped_past_its_lease_is_told_and_cannot_write
 
 
 async def test_what_a_late_holder_gives_back_is_not_the_next_ones_lock(locks: Locks) -> None:
-    await locks.take(NAME, "late", SHORT)
+    await locks.acquire(NAME, "late", SHORT)
     async with hold(locks, NAME, LONG, PATIENCE) as ours:
-        assert not await locks.drop(NAME, "late")
+        assert not await locks.release(NAME, "late")
         assert await ours.is_ours()
 
 
@@ -194,5 +194,5 @@ async def test_the_store_itself_refuses_a_token_of_its_own_that_is_old(db: Datab
 async def test_a_redis_that_is_away_is_said_in_our_words() -> None:
     locks = RedisLocks("redis://127.0.0.1:1/0")
     with pytest.raises(StoreUnavailable, match="Redis cannot be used"):
-        await locks.take(NAME, "one", LONG)
+        await locks.acquire(NAME, "one", LONG)
     await locks.close()

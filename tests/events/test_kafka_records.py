@@ -122,7 +122,7 @@ def test_a_check_says_what_is_wrong_and_what_to_do() -> None:
         (judge_publication(CLUSTER, None), "headwater kafka setup"),
         (judge_publication(CLUSTER, Publication(False, ("event_outbox",))), "more than inserts"),
         (judge_publication(CLUSTER, Publication(True, ("event_outbox", "users"))), "users"),
-        (judge_slot(CLUSTER, None), "the connector makes it"),
+        (judge_slot(CLUSTER, None), "the connector creates it"),
         (judge_slot(CLUSTER, Slot(active=False, kept=False, behind=0)), "lost its log"),
         (judge_slot(CLUSTER, Slot(active=False, kept=True, behind=5000)), "5,000 bytes behind"),
         (judge_slot(CLUSTER, Slot(active=True, kept=True, behind=BEHIND_BYTES + 1)), "too slow"),

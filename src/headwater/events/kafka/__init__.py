@@ -1,1 +1,1 @@
-"""The log on Kafka: `follow` reads it, `setup` makes what it needs, `check` says what is wrong."""
+"""Kafka as the log: `follow` runs the consumers, `setup` creates what they need, `check` finds what is wrong."""
