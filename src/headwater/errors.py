@@ -187,7 +187,7 @@ class NotAFeed(ReadFailed, code="not_a_feed", title="This is not a feed", status
 
 
 class NotAnImage(ReadFailed, code="not_a_picture", title="This is not an image that can be saved"):
-    """`facts` has `lasting` where asking again would bring the same answer."""
+    """`facts` has `lasting` where asking again would bring the same answer. The code is older than the class name."""
 
 
 class EmptyAnswer(ReadFailed, code="empty_answer", title="The answer is empty"): ...

@@ -151,7 +151,7 @@ def effects(log: OutboxLog) -> list[int]:
 
 
 def kept(log: OutboxLog, state: str) -> list[DeadLetter]:
-    """The letters in this state, the oldest first."""
+    """The dead letters in this state, the oldest first."""
     return log.db.read_now(dead_letters.page, state)[::-1]
 
 

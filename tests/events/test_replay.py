@@ -1,4 +1,4 @@
-"""Second chances: letters and windows are replayed without a double effect, and a consumer can be rebuilt (E5)."""
+"""Dead letters and windows of the log are replayed without a double effect, and a consumer can be rebuilt (E5)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def now() -> datetime:
 
 
 def with_dead(db: Database, recorder: Recorder) -> list[int]:
-    """Let what fails become dead; returns the letters."""
+    """Lets what fails become dead. Returns the ids of the dead letters."""
     recorder.catch_up(db)
     consume_all(db, recorder.consumer, LATER)
     return db.read_now(replay.dead_letter_ids)

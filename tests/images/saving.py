@@ -1,4 +1,4 @@
-"""A Headwater that downloads pictures: its store, a clock to turn, a web that has pictures, and the loop."""
+"""A Headwater that downloads images: its store, a clock to turn, a web that has pictures, and the loop."""
 
 from __future__ import annotations
 

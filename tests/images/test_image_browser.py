@@ -1,4 +1,4 @@
-"""A saved picture in a real Chromium: it is shown from here, and nobody else is asked for anything."""
+"""A saved image in a real Chromium: it is shown from here, and nobody else is asked for anything."""
 
 from __future__ import annotations
 

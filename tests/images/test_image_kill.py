@@ -1,4 +1,4 @@
-"""Processes that are killed while they download: every picture is saved in the end, once, and whole (B10)."""
+"""Processes that are killed while they download: every image is saved in the end, once, and whole (B10)."""
 
 from __future__ import annotations
 

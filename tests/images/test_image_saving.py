@@ -1,4 +1,4 @@
-"""Pictures are downloaded once, kept under the name of their content, and what goes wrong is said (B7)."""
+"""Images are downloaded once, kept under the name of their content, and what goes wrong is said (B7)."""
 
 from __future__ import annotations
 

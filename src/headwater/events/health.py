@@ -57,7 +57,7 @@ def judge(seen: Observed, consumers: Sequence[Consumer], now: datetime) -> list[
         _visible(seen.delays),
         *_sources(seen),
         *_log(seen, now),
-        Figure("cache_hit_rate", None, None, "share", "unknown", "Headwater keeps no cache yet."),
+        Figure("cache_hit_rate", None, None, "share", "unknown", "Headwater has no cache yet."),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A picture is what its first bytes say, and nothing else is taken."""
+"""An image is what its first bytes say. Nothing else is saved."""
 
 from __future__ import annotations
 
