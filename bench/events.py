@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 import psycopg
 from sqlalchemy import Connection, make_url, text
 
-from headwater.events.bell import Bell
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer
 from headwater.model import Event
@@ -39,6 +38,7 @@ from headwater.store.db import Database
 from headwater.store.log import outbox, wakeups
 from headwater.store.log.outbox import LoggedEvent
 from headwater.store.sql import Prepared, portable
+from headwater.waiting import WakeUpSignal
 from headwater.work.consumers import catch_up, consume
 from measure import cpu_seconds
 from peers.postgres import fresh_database
@@ -252,14 +252,14 @@ def write_from_elsewhere(url: str, count: int, pause: float) -> None:
 
 
 async def watch_writes(place: Place, count: int, pause: float) -> list[float]:
-    db, bell, stop = Watch(place.url), Bell(), asyncio.Event()
-    db.on_events = bell.ring
+    db, new_events, stop = Watch(place.url), WakeUpSignal(), asyncio.Event()
+    db.on_events = new_events.send
     consumer = Consumer("bench visible", frozenset({SOURCE_RETIRED.name}), db.handle)
     await catch_up(db, [consumer._replace(handle=nothing)], utc_now)
     async with asyncio.TaskGroup() as group:
-        group.create_task(consume(db, [consumer], bell, utc_now, stop))
+        group.create_task(consume(db, [consumer], new_events, utc_now, stop))
         if place.name == "postgres":
-            group.create_task(wakeups.listen(db, bell.ring, stop))
+            group.create_task(wakeups.listen(db, new_events.send, stop))
             await asyncio.sleep(1)
             context = multiprocessing.get_context("spawn")
             writer = context.Process(target=write_from_elsewhere, args=(place.url, count, pause))

@@ -17,7 +17,7 @@ from headwater.cli.commands import app
 from headwater.cli.periodic import span
 from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
-from headwater.events.kafka_setup import deploy_files
+from headwater.events.kafka.setup import deploy_files
 from headwater.settings import OTHER_NAMES, Settings, names_of
 from headwater.work.periodic import JOBS
 

@@ -1,46 +1,47 @@
 """Every error Headwater raises on purpose, as one tree.
 
     HeadwaterError
-    ├── BadInput                 the caller's words are off (422)
-    │   ├── BadAddress           an address we cannot or must not use
+    ├── BadInput                 the request is wrong (422)
+    │   ├── BadAddress           an address that we cannot or must not use
     │   ├── BadCursor            a page cursor that we did not make
     │   ├── BadDocument          an OPML or JSON document that cannot be read
-    │   ├── BadConfiguration     a run that is asked for with a wrong field (400)
-    │   └── BadSetting           a setting with a wrong name or value
+    │   ├── BadSetting           a setting with a wrong name or value
+    │   └── BadConfiguration     a requested run with a wrong field (400)
     ├── NotSignedIn              no valid session or token (401)
     ├── Forbidden                signed in, but not allowed (403)
     ├── NotFound                 nothing there, or nothing you may see (404)
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
-    ├── AlreadyUndone            it was undone before; there is nothing left to undo (409)
-    ├── UnreadableEvent          an event whose content is not what its kind declares
+    ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
+    ├── UnreadableEvent          an event whose content does not match its kind
     ├── StoreUnavailable         database busy, full or gone (503)
     │   └── SchemaMismatch       the database is older or newer than this program
     ├── LogUnavailable           Kafka or Kafka Connect does not answer (503)
-    └── SourceFailure            one source did not work out; stored and shown, never fatal
+    └── SourceFailure            one source failed; stored and shown, never fatal (502)
         ├── FetchFailed          no usable answer came back
-        │   ├── AddressRefused   the guard does not allow this address
+        │   ├── AddressRefused   the guard does not allow this address (422)
         │   ├── AnswerTooLarge   more bytes than allowed
         │   ├── AnswerBroken     cut off, badly compressed, contradictory
-        │   ├── TimedOut         the total deadline passed
+        │   ├── TimedOut         the total deadline passed (504)
         │   ├── NameUnknown      the host's name does not resolve
-        │   ├── ConnectionFailed nobody answered, or hung up
+        │   ├── ConnectionFailed nobody answered, or the connection was closed
         │   ├── CertificateBad   TLS could not be verified
-        │   ├── TooManyRedirects a loop or a chain that is too long
+        │   ├── TooManyRedirects a loop, or a chain that is too long
         │   ├── RobotsRefused    the site's robots.txt asks programs to stay away
         │   ├── StatusRefused    the server said no (4xx, 5xx)
-        │   └── NotAsked         nobody was asked, for a reason of ours
-        │       ├── KeyMissing   a token that is needed was not given
-        │       └── NotYet       it has to wait, such as for the next month
-        └── ReadFailed           an answer came, but it is not what was expected
-            ├── NotAFeed         something else than a feed
-            ├── NotAPicture      something else than a picture that is taken
+        │   └── NotAsked         no request was made, for a reason of ours
+        │       ├── KeyMissing   a required token was not given
+        │       └── NotYet       it has to wait, for example for the next month
+        └── ReadFailed           an answer came, but not what was expected
+            ├── NotAFeed         not a feed (422)
+            ├── NotAnImage       not an image of a kind that is saved
             ├── EmptyAnswer      a good status with nothing in it
             ├── Blocked          a login or bot page instead of the content
             ├── TooDeep          nested or expanded beyond reason
-            └── ReaderStopped    the reading process exceeded its limits and was ended
+            └── ParserStopped    the parser process exceeded its limits and was stopped
 
-Each class has a `code` (stable, for programs), a `title` (short, for people) and, where it can reach an HTTP client, a
-`status`. The instance says what happened and what to do (`detail`). `docs/reference/errors.md` is generated from here.
+Each class has a `code` (stable, for programs), a `title` (short, for people) and an HTTP `status`. A status that is not
+given is inherited. The instance says what happened and what to do (`detail`). `docs/reference/errors.md` is generated
+from here.
 """
 
 from __future__ import annotations
@@ -50,11 +51,16 @@ from datetime import datetime
 
 
 class HeadwaterError(Exception):
-    """Anything Headwater raises on purpose."""
+    """Anything Headwater raises on purpose. `facts` are values for programs."""
 
     code = "error"
     title = "Something went wrong"
     status = 500
+
+    def __init_subclass__(cls, *, code: str, title: str, status: int | None = None) -> None:
+        cls.code, cls.title = code, title
+        if status is not None:
+            cls.status = status
 
     def __init__(self, detail: str = "", **facts: object) -> None:
         super().__init__(detail or self.title)
@@ -62,7 +68,7 @@ class HeadwaterError(Exception):
         self.facts = facts
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Errors cross the border of the parse workers; keyword facts would be lost by the default.
+        # Errors are pickled by the parser processes. The default would lose the keyword arguments.
         return (_rebuild, (type(self), self.detail, self.facts))
 
 
@@ -70,170 +76,102 @@ def _rebuild(kind: type[HeadwaterError], detail: str, facts: dict[str, object]) 
     return kind(detail, **facts)
 
 
-class BadInput(HeadwaterError):
-    code = "bad_input"
-    title = "The request cannot be understood"
-    status = 422
+class BadInput(HeadwaterError, code="bad_input", title="The request cannot be understood", status=422): ...
 
 
-class BadAddress(BadInput):
-    code = "bad_address"
-    title = "This address cannot be used"
+class BadAddress(BadInput, code="bad_address", title="This address cannot be used"): ...
 
 
-class BadCursor(BadInput):
-    code = "bad_cursor"
-    title = "This page cursor is not valid"
+class BadCursor(BadInput, code="bad_cursor", title="This page cursor is not valid"): ...
 
 
-class BadDocument(BadInput):
-    code = "bad_document"
-    title = "This document cannot be read"
+class BadDocument(BadInput, code="bad_document", title="This document cannot be read"): ...
 
 
-class BadSetting(BadInput):
-    code = "bad_setting"
-    title = "A setting is wrong"
+class BadSetting(BadInput, code="bad_setting", title="A setting is wrong"): ...
 
 
-class BadConfiguration(BadInput):
-    code = "bad_configuration"
-    title = "The run is not described rightly"
-    status = 400
+class BadConfiguration(BadInput, code="bad_configuration", title="The run is not configured correctly", status=400): ...
 
 
-class NotSignedIn(HeadwaterError):
-    code = "not_signed_in"
-    title = "Sign in first"
-    status = 401
+class NotSignedIn(HeadwaterError, code="not_signed_in", title="Sign in first", status=401): ...
 
 
-class Forbidden(HeadwaterError):
-    code = "forbidden"
-    title = "Not allowed"
-    status = 403
+class Forbidden(HeadwaterError, code="forbidden", title="Not allowed", status=403): ...
 
 
-class NotFound(HeadwaterError):
-    code = "not_found"
-    title = "There is nothing here"
-    status = 404
+class NotFound(HeadwaterError, code="not_found", title="There is nothing here", status=404): ...
 
 
-class AlreadyThere(HeadwaterError):
-    code = "already_there"
-    title = "It is already there"
-    status = 409
+class AlreadyThere(HeadwaterError, code="already_there", title="It is already there", status=409): ...
 
 
-class AlreadyUndone(HeadwaterError):
-    code = "already_undone"
-    title = "It was undone before"
-    status = 409
+class AlreadyUndone(HeadwaterError, code="already_undone", title="It was undone before", status=409): ...
 
 
-class UnreadableEvent(HeadwaterError):
-    code = "unreadable_event"
-    title = "An event cannot be read"
+class UnreadableEvent(HeadwaterError, code="unreadable_event", title="An event cannot be read"): ...
 
 
-class StoreUnavailable(HeadwaterError):
-    code = "store_unavailable"
-    title = "The database cannot be used at the moment"
-    status = 503
+class StoreUnavailable(
+    HeadwaterError, code="store_unavailable", title="The database cannot be used at the moment", status=503
+): ...
 
 
-class SchemaMismatch(StoreUnavailable):
-    code = "schema_mismatch"
-    title = "The database does not have the schema of this program"
+class SchemaMismatch(
+    StoreUnavailable, code="schema_mismatch", title="The database does not have this program's schema"
+): ...
 
 
-class LogUnavailable(HeadwaterError):
-    code = "log_unavailable"
-    title = "Kafka cannot be reached"
-    status = 503
+class LogUnavailable(HeadwaterError, code="log_unavailable", title="Kafka cannot be reached", status=503): ...
 
 
-class SourceFailure(HeadwaterError):
-    code = "source_failure"
-    title = "The source did not work out"
-    status = 502
+class SourceFailure(HeadwaterError, code="source_failure", title="The source failed", status=502): ...
 
 
-class FetchFailed(SourceFailure):
-    code = "fetch_failed"
-    title = "No usable answer came back"
+class FetchFailed(SourceFailure, code="fetch_failed", title="No usable answer came back"): ...
 
 
-class AddressRefused(FetchFailed):
-    code = "address_refused"
-    title = "Headwater may not connect to this address"
-    status = 422
+class AddressRefused(
+    FetchFailed, code="address_refused", title="Headwater may not connect to this address", status=422
+): ...
 
 
-class AnswerTooLarge(FetchFailed):
-    code = "answer_too_large"
-    title = "The answer is larger than allowed"
+class AnswerTooLarge(FetchFailed, code="answer_too_large", title="The answer is larger than allowed"): ...
 
 
-class AnswerBroken(FetchFailed):
-    code = "answer_broken"
-    title = "The answer was cut off or is contradictory"
+class AnswerBroken(FetchFailed, code="answer_broken", title="The answer was cut off or is contradictory"): ...
 
 
-class TimedOut(FetchFailed):
-    code = "timed_out"
-    title = "The answer took too long"
-    status = 504
+class TimedOut(FetchFailed, code="timed_out", title="The answer took too long", status=504): ...
 
 
-class NameUnknown(FetchFailed):
-    code = "name_unknown"
-    title = "The host's name does not resolve"
+class NameUnknown(FetchFailed, code="name_unknown", title="The host's name does not resolve"): ...
 
 
-class ConnectionFailed(FetchFailed):
-    code = "connection_failed"
-    title = "The server cannot be reached"
+class ConnectionFailed(FetchFailed, code="connection_failed", title="The server cannot be reached"): ...
 
 
-class CertificateBad(FetchFailed):
-    code = "certificate_bad"
-    title = "The server's certificate cannot be verified"
+class CertificateBad(FetchFailed, code="certificate_bad", title="The server's certificate cannot be verified"): ...
 
 
-class TooManyRedirects(FetchFailed):
-    code = "too_many_redirects"
-    title = "The server redirects without end"
+class TooManyRedirects(FetchFailed, code="too_many_redirects", title="The server redirects endlessly"): ...
 
 
-class RobotsRefused(FetchFailed):
-    code = "robots_refused"
-    title = "The site asks programs not to read this page"
+class RobotsRefused(FetchFailed, code="robots_refused", title="The site asks programs not to read this page"): ...
 
 
-class StatusRefused(FetchFailed):
+class StatusRefused(FetchFailed, code="status_refused", title="The server refused"):
     """`facts` has `http_status`, and `retry_after` (seconds) where the server gave one."""
 
-    code = "status_refused"
-    title = "The server refused"
+
+class NotAsked(FetchFailed, code="not_asked", title="The server was not asked"): ...
 
 
-class NotAsked(FetchFailed):
-    code = "not_asked"
-    title = "Nothing was asked of the server"
+class KeyMissing(NotAsked, code="key_missing", title="A required token was not given"): ...
 
 
-class KeyMissing(NotAsked):
-    code = "key_missing"
-    title = "A token that is needed was not given"
-
-
-class NotYet(NotAsked):
-    """`detail` is what is waited for, `until` is the time at which to try again."""
-
-    code = "not_yet"
-    title = "It has to wait"
+class NotYet(NotAsked, code="not_yet", title="It has to wait"):
+    """`detail` says what it waits for, `until` when to try again."""
 
     @property
     def until(self) -> datetime:
@@ -242,46 +180,30 @@ class NotYet(NotAsked):
         return until
 
 
-class ReadFailed(SourceFailure):
-    code = "read_failed"
-    title = "The answer is not what was expected"
+class ReadFailed(SourceFailure, code="read_failed", title="The answer is not what was expected"): ...
 
 
-class NotAFeed(ReadFailed):
-    code = "not_a_feed"
-    title = "This is not a feed"
-    status = 422
+class NotAFeed(ReadFailed, code="not_a_feed", title="This is not a feed", status=422): ...
 
 
-class NotAPicture(ReadFailed):
-    """`facts` has `lasting` where asking again would bring the same."""
-
-    code = "not_a_picture"
-    title = "This is not a picture that is taken"
+class NotAnImage(ReadFailed, code="not_a_picture", title="This is not an image that can be saved"):
+    """`facts` has `lasting` where asking again would bring the same answer. The code is older than the class name."""
 
 
-class EmptyAnswer(ReadFailed):
-    code = "empty_answer"
-    title = "The answer is empty"
+class EmptyAnswer(ReadFailed, code="empty_answer", title="The answer is empty"): ...
 
 
-class Blocked(ReadFailed):
-    code = "blocked"
-    title = "A login or bot page came instead of the content"
+class Blocked(ReadFailed, code="blocked", title="A login or bot page came instead of the content"): ...
 
 
-class TooDeep(ReadFailed):
-    code = "too_deep"
-    title = "The document is nested or expanded beyond reason"
+class TooDeep(ReadFailed, code="too_deep", title="The document is nested or expanded beyond reason"): ...
 
 
-class ReaderStopped(ReadFailed):
-    code = "reader_stopped"
-    title = "Reading this document exceeded the limits and was stopped"
+class ParserStopped(ReadFailed, code="reader_stopped", title="Parsing this document exceeded the limits"): ...
 
 
 def all_errors() -> Iterator[type[HeadwaterError]]:
-    """The whole tree, parents first, in the order of declaration."""
+    """Yields the whole tree, parents first, in the order of declaration."""
     waiting: list[type[HeadwaterError]] = [HeadwaterError]
     while waiting:
         kind = waiting.pop(0)

@@ -32,7 +32,7 @@ def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
     )
     app.state.parts = parts
     app.state.metrics = metrics or Metrics()
-    app.state.live = Live(parts.db, parts.bell, parts.now, instance_name(parts.settings))
+    app.state.live = Live(parts.db, parts.new_events, parts.now, instance_name(parts.settings))
     document.include_routes(app)
     for page in (reference, login, pages, images, stories, watching, source, webhooks, health, crawling):
         app.include_router(page.router)

@@ -1,4 +1,4 @@
-"""Addresses: which ones we accept, how they are written down, and when two of them are the same thing."""
+"""Addresses: which ones we accept, their canonical form, and when two of them mean the same page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 _BARE_HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+)(:\d+)?([/?#].*)?")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
-# None of these schemes runs a script or reads a local file when it is followed.
+# Following a link with one of these schemes runs no script and reads no local file.
 LINK_SCHEMES = frozenset({"http", "https", "magnet", "mailto", "ftp", "gemini"})
 
 _PLAIN_LINK = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?(?:[/?#][!#-;=?-\[\]_a-z~]*)?", re.IGNORECASE)
@@ -27,7 +27,7 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff]")
 _TO_QUOTE = re.compile(r"[\s\"<>`{}|\\^]")
 
-# Parameters that say how a reader got there, and nothing about what is there.
+# Parameters that say how a reader got to a page, and nothing about the page.
 _TRACKING = re.compile(
     r"utm_\w*|(?:mc|mkt|hsa|pk|piwik|matomo|mtm|vero|oly|ns)_\w+|_hs(?:enc|mi)|__hs\w+|_openstat|_ga|_gl"
     r"|at_(?:medium|campaign|custom\d|link\w*)|[dfg]clid|fbclid|gclsrc|[gw]braid|msclkid|ysclid|yclid|twclid|ttclid"
@@ -36,18 +36,18 @@ _TRACKING = re.compile(
     re.IGNORECASE,
 )
 
-# Most addresses have nothing that could make two of them the same but for these parts; no need to take them apart.
+# Most addresses are this simple. They need no parsing to be compared.
 _PLAIN_ADDRESS = re.compile(r"https?://(?:www\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)(/[\w/.~+,;=:@!$&'()*-]*)?", re.ASCII)
 
 
 def with_scheme(address: str) -> str:
-    """What a person types, `example.org/blog`, as an address; anything else is left as it is."""
+    """Adds https:// to what a person types (`example.org/blog`). Leaves anything else as it is."""
     address = address.strip()
     return f"https://{address}" if _BARE_HOST.fullmatch(address) else address
 
 
 def canonical(address: str) -> str:
-    """The one way an address is written: http(s), IDNA host in lower case, no default port, no fragment.
+    """Returns the canonical form: http(s), IDNA host in lower case, no default port, no fragment.
 
     Raises BadAddress for anything that two URL parsers could read differently.
     """
@@ -61,7 +61,7 @@ def canonical(address: str) -> str:
 
 
 def split(address: str) -> SplitResult:
-    """Split an address that came from outside, or say why it cannot be one."""
+    """Splits an address that came from outside. Raises BadAddress, with the reason, if it is not valid."""
     if len(address) > MAX_LENGTH:
         raise BadAddress(f"The address has {len(address):,} characters; at most {MAX_LENGTH:,} are allowed.")
     address = address.strip(" ")
@@ -80,7 +80,7 @@ def split(address: str) -> SplitResult:
 
 
 def without_credential(address: str) -> tuple[str, str | None]:
-    """A canonical address without its `name:password@`, and that, decoded, if there was one."""
+    """Returns a canonical address without `name:password@`, and the decoded credential if there was one."""
     scheme, _, rest = address.partition("://")
     netloc, slash, path = rest.partition("/")
     credential, mark, host = netloc.rpartition("@")
@@ -90,7 +90,7 @@ def without_credential(address: str) -> tuple[str, str | None]:
 
 
 def same_server(address: str, other: str) -> bool:
-    """Whether both addresses are served by the one who answers at the first; it may have moved to TLS since."""
+    """Whether both addresses belong to the same server. It may have moved from http to https."""
     one, two = split(address), split(other)
     if (one.scheme, one.hostname, one.port) == (two.scheme, two.hostname, two.port):
         return True
@@ -99,12 +99,12 @@ def same_server(address: str, other: str) -> bool:
 
 
 def host_of(parts: SplitResult) -> str:
-    """The host in ASCII and lower case, or the reason why there is none that every program would read the same."""
+    """Returns the host in ASCII and lower case. Raises BadAddress if programs could read it differently."""
     host = (parts.hostname or "").rstrip(".")
     if not host:
         raise BadAddress("The address has no host name.")
     if "%" in host:
-        raise BadAddress("The host name contains a percent sign, which some programs undo and others do not.")
+        raise BadAddress("The host name contains a percent sign, which some programs decode and others do not.")
     try:
         if ":" in host:
             return str(IPv6Address(host))
@@ -112,12 +112,12 @@ def host_of(parts: SplitResult) -> str:
     except ValueError as error:
         raise BadAddress(f"The host name is not valid: {error}.") from error
     if not _HOST.fullmatch(host) or ".." in host:
-        raise BadAddress("The host name contains characters that a host name cannot have.")
+        raise BadAddress("The host name contains characters that are not allowed in host names.")
     return host
 
 
 def safe_link(link: str | None, base: str | None) -> str | None:
-    """A link found in a document, made absolute; None if it is not one that may be shown."""
+    """Returns a link from a document as an absolute address, or None if it must not be shown."""
     if not link:
         return None
     if _PLAIN_LINK.fullmatch(link):
@@ -144,7 +144,7 @@ def safe_link(link: str | None, base: str | None) -> str | None:
 
 
 def without_tracking(url: str) -> str:
-    """The same address without the parameters that only say how a reader got there."""
+    """Removes the parameters that only say how a reader got to the page."""
     head, mark, query = url.partition("?")
     if not mark:
         return url
@@ -156,9 +156,9 @@ def without_tracking(url: str) -> str:
 
 
 def identity(url: str) -> str:
-    """A key under which two addresses of one article are equal.
+    """Returns a key that is equal for all addresses of one article.
 
-    http and https, `www.`, a default port, a trailing slash, tracking parameters and the fragment make no difference; a
+    http or https, `www.`, a default port, a trailing slash, tracking parameters and the fragment make no difference. A
     fragment that is itself an address (`#!...`, `#/...`) does.
     """
     plain = _PLAIN_ADDRESS.fullmatch(url)
@@ -181,7 +181,7 @@ def identity(url: str) -> str:
 
 
 def _ascii(host: str) -> str:
-    """A host name in lower case and, if it has other letters, as the name system knows it."""
+    """Returns a host name in lower case. Names with non-ASCII characters are converted to IDNA."""
     return host.lower() if host.isascii() else host.encode("idna").decode("ascii").lower()
 
 

@@ -20,7 +20,7 @@ from headwater.access.x import XState as XState
 from headwater.accounts import tokens
 from headwater.accounts.vault import Vault, key_in
 from headwater.consumers import search, webhooks
-from headwater.consumers.fold import Folder
+from headwater.consumers.fold import Folding
 from headwater.crawl import images as pictures
 from headwater.crawl import warm_up as warming
 from headwater.crawl.crawler import Crawler
@@ -29,7 +29,6 @@ from headwater.crawl.visit.shared import Access, VisitTools
 from headwater.crawl.warm_up import Warmed
 from headwater.dedup import warm
 from headwater.errors import BadSetting, KeyMissing, SourceFailure, StoreUnavailable
-from headwater.events.bell import Bell
 from headwater.events.delivery import Consumer
 from headwater.fetch.browser import Browser
 from headwater.fetch.client import Client
@@ -45,13 +44,13 @@ from headwater.store.people import accounts, deliveries, secrets
 from headwater.store.posts import hot
 from headwater.store.sources import limits
 from headwater.store.sources.limits import Allowance, Budget
+from headwater.waiting import WakeUpSignal, run_until
 from headwater.work import consumers
 from headwater.work import images as healing
 from headwater.work import images as imaging
 from headwater.work import webhooks as delivering
 from headwater.work.crawl_loop import CrawlPace
-from headwater.work.periodic import PeriodicTools
-from headwater.work.waiting import run_until
+from headwater.work.periodic import JobTools
 
 log = structlog.get_logger()
 CLAIM_AHEAD = 3  # visits in hand for each one that may be on the wire, so that no connection waits for the database
@@ -66,6 +65,8 @@ def utc_now() -> datetime:
 class Parts:
     """What the ways in work with. `now` is the clock; `woken` is set when there may be something due.
 
+    `new_events` wakes whoever follows the log in this process.
+
     While this process crawls, `readers` can read a push as well. Pages of a demonstration say that they are one.
     """
 
@@ -73,7 +74,7 @@ class Parts:
     db: Database
     now: Callable[[], datetime] = utc_now
     woken: asyncio.Event = field(default_factory=asyncio.Event)
-    bell: Bell = field(default_factory=Bell)
+    new_events: WakeUpSignal = field(default_factory=WakeUpSignal)
     readers: Parsers | None = None
     is_demo: bool = False
 
@@ -86,7 +87,7 @@ class Parts:
     @cached_property
     def consumers(self) -> tuple[Consumer, ...]:
         """All that follows the log."""
-        return (search.CONSUMER, webhooks.CONSUMER, self.folder.consumer())
+        return (search.CONSUMER, webhooks.CONSUMER, self.folding.consumer())
 
     @property
     def follows_table(self) -> bool:
@@ -94,9 +95,9 @@ class Parts:
         return self.settings.kafka_bootstrap_servers is None
 
     @cached_property
-    def folder(self) -> Folder:
+    def folding(self) -> Folding:
         """What decides in this process which posts are one story."""
-        return Folder(
+        return Folding(
             window=timedelta(hours=self.settings.fold_window_hours),
             level=self.settings.fold,
             embeddings=self.settings.fold_embeddings,
@@ -129,7 +130,7 @@ def open_parts(loaded: Loaded) -> Parts:
     if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
         raise BadSetting("HEADWATER_KAFKA_BOOTSTRAP_SERVERS needs PostgreSQL: events reach Kafka from its log.")
     parts = Parts(settings, Database(settings.store_url(), idle_seconds=settings.transaction_seconds))
-    parts.db.on_events = parts.bell.ring
+    parts.db.on_events = parts.new_events.send
     return parts
 
 
@@ -311,11 +312,11 @@ async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None
         await run_until(stop, prepare_folding(parts))
     brokers = parts.settings.kafka_bootstrap_servers
     if brokers is None:
-        await consumers.consume(parts.db, [consumer], parts.bell, parts.now, stop)
+        await consumers.consume(parts.db, [consumer], parts.new_events, parts.now, stop)
     else:
-        from headwater.events import kafka  # an extra
+        from headwater.events.kafka.follow import follow  # an extra
 
-        await kafka.follow(parts.db, consumer, brokers, parts.now, stop)
+        await follow(parts.db, consumer, brokers, parts.now, stop)
 
 
 def consumers_at_hand(parts: Parts) -> list[Consumer]:
@@ -324,9 +325,9 @@ def consumers_at_hand(parts: Parts) -> list[Consumer]:
 
 
 async def hear_of_events(parts: Parts, stop: asyncio.Event) -> None:
-    """Ring the bell of this process for what others append. Processes on one SQLite file look once a second."""
+    """Wakes this process when another one appends events. Processes that share an SQLite file look once a second."""
     if not parts.db.is_sqlite:
-        await wakeups.listen(parts.db, parts.bell.ring, stop)
+        await wakeups.listen(parts.db, parts.new_events.send, stop)
 
 
 async def prepare_folding(parts: Parts) -> None:
@@ -335,7 +336,7 @@ async def prepare_folding(parts: Parts) -> None:
         return
     await warm.compile_all()
     try:
-        await parts.db.read(parts.folder.prepare, parts.now())
+        await parts.db.read(parts.folding.prepare, parts.now())
     except StoreUnavailable as error:
         log.warning("folding.waits", error=error.detail)  # it is read when there is something to decide
     warm.let_go_of_compiler()
@@ -350,8 +351,8 @@ async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
         timeout=delivering.ANSWER_SECONDS,
         max_bytes=delivering.ANSWER_BYTES,
         max_redirects=0,
-        max_connections=delivering.PLACES,
-        max_connections_per_host=delivering.PLACES,
+        max_connections=delivering.CONCURRENCY,
+        max_connections_per_host=delivering.CONCURRENCY,
         proxy=settings.proxy_url.get_secret_value() if settings.proxy_url else None,
         clock=parts.now,
     )
@@ -360,7 +361,7 @@ async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
     )
     try:
         patience = timedelta(seconds=settings.shutdown_seconds)
-        await delivering.deliver(parts.db, tools, parts.bell, patience, stop)
+        await delivering.deliver(parts.db, tools, parts.new_events, patience, stop)
     finally:
         await client.close()
 
@@ -369,7 +370,7 @@ def image_folder(settings: Settings) -> Path:
     return settings.data_dir / "images"
 
 
-async def save_pictures(parts: Parts, stop: asyncio.Event) -> None:
+async def save_images(parts: Parts, stop: asyncio.Event) -> None:
     """Download the pictures that posts show until `stop` is set, if that is wanted."""
     settings = parts.settings
     if settings.images == "off":
@@ -383,12 +384,12 @@ async def save_pictures(parts: Parts, stop: asyncio.Event) -> None:
     clock = imaging.ImageClock(parts.now, random.random)
     try:
         patience = timedelta(seconds=settings.shutdown_seconds)
-        await imaging.save_pictures(parts.db, tools, pace, clock, patience, stop)
+        await imaging.save_images(parts.db, tools, pace, clock, patience, stop)
     finally:
         await client.close()
 
 
-async def heal_pictures(parts: Parts) -> int:
+async def heal_images(parts: Parts) -> int:
     if parts.settings.images == "off":
         return 0
     return await healing.heal(parts.db, image_folder(parts.settings), parts.now)
@@ -449,10 +450,10 @@ async def _wake_loop(parts: Parts) -> None:
     parts.wake()
 
 
-def house(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_loop) -> PeriodicTools:
+def job_tools(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_loop) -> JobTools:
     """What periodic work is done with. Where a crawl loop runs, that visits what is due; others say who does."""
     settings = parts.settings
-    return PeriodicTools(
+    return JobTools(
         db=parts.db,
         now=parts.now,
         lease_for=timedelta(seconds=settings.lease_seconds),
@@ -468,5 +469,5 @@ def house(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_
         warm_up=lambda: warm_up(parts),
         ask_hubs=lambda: ask_hubs(parts),
         forget_events=lambda: forget_events(parts),
-        heal_pictures=lambda: heal_pictures(parts),
+        heal_images=lambda: heal_images(parts),
     )

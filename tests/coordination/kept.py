@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from headwater.coordination.locks import Locks, held
+from headwater.coordination.locks import Locks, hold
 from headwater.coordination.redis_locks import RedisLocks
 from headwater.store.db import Database
 from headwater.store.log.locks import StoreLocks
@@ -36,7 +36,7 @@ async def count_up(url: str, file: Path, times: int) -> None:
     """Read a number, wait, and write the next one: only right if nobody else does so in between."""
     async with kept_at(url) as locks:
         for _ in range(times):
-            async with held(locks, NAME, LONG, PATIENCE):
+            async with hold(locks, NAME, LONG, PATIENCE):
                 number = int(file.read_text())
                 await asyncio.sleep(0.005)
                 file.write_text(str(number + 1))
@@ -44,7 +44,7 @@ async def count_up(url: str, file: Path, times: int) -> None:
 
 async def hold_until_told(url: str) -> None:
     """Take the lock, say so with its token, wait for a word, and say whether it is still ours."""
-    async with kept_at(url) as locks, held(locks, NAME, SHORT, PATIENCE) as ours:
+    async with kept_at(url) as locks, hold(locks, NAME, SHORT, PATIENCE) as ours:
         print(ours.token, flush=True)
         sys.stdin.readline()
         print(await ours.is_ours(), flush=True)

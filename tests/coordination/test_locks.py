@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from coordination.kept import LONG, NAME, PATIENCE, SHORT, kept_at
-from headwater.coordination.locks import Locks, held, recalculation
+from headwater.coordination.locks import Locks, hold, recalculation
 from headwater.coordination.redis_locks import RedisLocks
 from headwater.errors import StoreUnavailable
 from headwater.store import migrate
@@ -70,7 +70,7 @@ def line(child: subprocess.Popen[str]) -> str:
 
 async def taken(locks: Locks) -> int:
     """The token of the lock, once it is free."""
-    async with held(locks, NAME, LONG, PATIENCE) as ours:
+    async with hold(locks, NAME, LONG, PATIENCE) as ours:
         return ours.token
 
 
@@ -79,18 +79,18 @@ def test_the_lock_of_a_recalculation_is_named_after_its_user() -> None:
 
 
 async def test_a_lock_is_one_holders_until_it_is_given_back(locks: Locks) -> None:
-    assert await locks.take(NAME, "one", LONG)
-    assert await locks.take(NAME, "two", LONG) is None
+    assert await locks.acquire(NAME, "one", LONG)
+    assert await locks.acquire(NAME, "two", LONG) is None
     assert await locks.is_held(NAME, "one")
     assert not await locks.is_held(NAME, "two")
-    assert await locks.take("lock:recalc:8", "two", LONG), "another user's is another lock"
-    assert await locks.drop(NAME, "one")
-    assert await locks.take(NAME, "two", LONG)
+    assert await locks.acquire("lock:recalc:8", "two", LONG), "another user's is another lock"
+    assert await locks.release(NAME, "one")
+    assert await locks.acquire(NAME, "two", LONG)
 
 
 async def test_only_the_owner_gives_it_back(locks: Locks) -> None:
-    await locks.take(NAME, "one", LONG)
-    assert not await locks.drop(NAME, "two")
+    await locks.acquire(NAME, "one", LONG)
+    assert not await locks.release(NAME, "two")
     assert await locks.is_held(NAME, "one")
 
 
@@ -101,15 +101,15 @@ async def test_tokens_only_grow(locks: Locks) -> None:
 
 async def test_it_is_given_back_even_if_the_work_under_it_fails(locks: Locks) -> None:
     with pytest.raises(ZeroDivisionError):
-        async with held(locks, NAME, LONG, PATIENCE):
+        async with hold(locks, NAME, LONG, PATIENCE):
             raise ZeroDivisionError
     assert await taken(locks)
 
 
 async def test_whoever_waits_too_long_is_told(locks: Locks) -> None:
-    await locks.take(NAME, "one", LONG)
+    await locks.acquire(NAME, "one", LONG)
     with pytest.raises(TimeoutError):
-        async with held(locks, NAME, LONG, timedelta(milliseconds=100)):
+        async with hold(locks, NAME, LONG, timedelta(milliseconds=100)):
             raise AssertionError("it is somebody else's")
 
 
@@ -118,7 +118,7 @@ async def test_many_tasks_go_one_after_the_other(locks: Locks) -> None:
 
     async def enter() -> None:
         nonlocal inside, most
-        async with held(locks, NAME, LONG, PATIENCE):
+        async with hold(locks, NAME, LONG, PATIENCE):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)
@@ -163,19 +163,19 @@ async def test_a_holder_that_was_stopped_past_its_lease_is_told_and_cannot_write
 
 
 async def test_what_a_late_holder_gives_back_is_not_the_next_ones_lock(locks: Locks) -> None:
-    await locks.take(NAME, "late", SHORT)
-    async with held(locks, NAME, LONG, PATIENCE) as ours:
-        assert not await locks.drop(NAME, "late")
+    await locks.acquire(NAME, "late", SHORT)
+    async with hold(locks, NAME, LONG, PATIENCE) as ours:
+        assert not await locks.release(NAME, "late")
         assert await ours.is_ours()
 
 
 async def test_a_redis_that_was_emptied_costs_a_lock_and_nothing_more(redis_url: str, store: Database) -> None:
     # H86
-    async with kept_at(redis_url) as locks, held(locks, NAME, LONG, PATIENCE) as first:
+    async with kept_at(redis_url) as locks, hold(locks, NAME, LONG, PATIENCE) as first:
         with redis.Redis.from_url(redis_url) as server:
             server.flushdb()
         assert not await first.is_ours()
-        async with held(locks, NAME, LONG, PATIENCE) as second:
+        async with hold(locks, NAME, LONG, PATIENCE) as second:
             assert second.token > first.token
             assert store.write_now(store_locks.admit, NAME, second.token)
             assert not store.write_now(store_locks.admit, NAME, first.token)
@@ -194,5 +194,5 @@ async def test_the_store_itself_refuses_a_token_of_its_own_that_is_old(db: Datab
 async def test_a_redis_that_is_away_is_said_in_our_words() -> None:
     locks = RedisLocks("redis://127.0.0.1:1/0")
     with pytest.raises(StoreUnavailable, match="Redis cannot be used"):
-        await locks.take(NAME, "one", LONG)
+        await locks.acquire(NAME, "one", LONG)
     await locks.close()

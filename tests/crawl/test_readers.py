@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headwater.errors import NotAFeed, ReaderStopped
+from headwater.errors import NotAFeed, ParserStopped
 from headwater.model import Page, Response, Source, SourceState
 from headwater.parse import pool as readers_module
 from headwater.parse.pool import Parsers
@@ -61,7 +61,7 @@ async def test_a_process_that_is_killed_costs_its_document_and_the_next_one_is_r
     await titles(readers, rss("first"))
     [process] = readers._running
     process.kill()
-    with pytest.raises(ReaderStopped):
+    with pytest.raises(ParserStopped):
         await titles(readers, rss("lost"))
     assert await titles(readers, rss("read")) == ["read"]
     await readers.close()
@@ -69,7 +69,7 @@ async def test_a_process_that_is_killed_costs_its_document_and_the_next_one_is_r
 
 async def test_a_document_that_needs_too_much_memory_is_stopped() -> None:
     readers = Parsers(1, cpu_seconds=30, memory_mb=160, max_bytes=200_000_000)
-    with pytest.raises(ReaderStopped):
+    with pytest.raises(ParserStopped):
         await titles(readers, rss(*["x" * 20_000] * 4_000))
     assert await titles(readers, rss("small")) == ["small"]
     await readers.close()

@@ -17,10 +17,11 @@ from confluent_kafka import Message, TopicPartition
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError
 
-from headwater.events import delivery, kafka
+from headwater.events import delivery
 from headwater.events.catalogue import SOURCE_ADDED, SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer
-from headwater.events.kafka_setup import Cluster
+from headwater.events.kafka import follow
+from headwater.events.kafka.setup import Cluster
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
@@ -78,13 +79,13 @@ class KafkaLog(OutboxLog):
         self._deliver(consumer, self.records, now)
 
     def _deliver(self, consumer: Consumer, records: list[Message], now: datetime) -> None:
-        for partition, messages in kafka.by_partition(records).items():
-            events = kafka.readable(messages)
+        for partition, messages in follow.by_partition(records).items():
+            events = follow.readable(messages)
             for start in range(0, len(events), consumer.batch):
                 batch = events[start : start + consumer.batch]
-                self.db.write_now(kafka.step, consumer, partition, batch, now)
+                self.db.write_now(follow.deliver_batch, consumer, partition, batch, now)
         for partition in self.db.read_now(dead_letters.due_partitions, consumer.name, now):
-            self.db.write_now(kafka.step, consumer, partition, [], now)
+            self.db.write_now(follow.deliver_batch, consumer, partition, [], now)
 
     def _publish(self) -> None:
         """Write what is new in the outbox into the topic, and wait until it can be read there."""
@@ -150,7 +151,7 @@ def effects(log: OutboxLog) -> list[int]:
 
 
 def kept(log: OutboxLog, state: str) -> list[DeadLetter]:
-    """The letters in this state, the oldest first."""
+    """The dead letters in this state, the oldest first."""
     return log.db.read_now(dead_letters.page, state)[::-1]
 
 
@@ -375,10 +376,10 @@ def test_a_replayed_letter_has_its_effect_and_releases_its_key_in_order(log: Out
     log.bring(ledger.consumer)
     log.bring(ledger.consumer, LATER)
     (letter,) = kept(log, "dead")
-    assert log.db.write_now(delivery.replay_letter, ledger.consumer, letter, LATEST) is not None
+    assert log.db.write_now(delivery.replay_dead_letter, ledger.consumer, letter, LATEST) is not None
     assert effects(log) == [0]
     bad.clear()
-    assert log.db.write_now(delivery.replay_letter, ledger.consumer, letter, LATEST) is None
+    assert log.db.write_now(delivery.replay_dead_letter, ledger.consumer, letter, LATEST) is None
     assert effects(log) == [0, 1, 2, 3]
     assert ledger.seen == [0, 1, 2, 3]
     log.append(4, key=1)
@@ -396,7 +397,7 @@ def test_a_letter_that_is_replayed_twice_has_one_effect(log: OutboxLog) -> None:
     (letter,) = kept(log, "dead")
     bad.clear()
     for _ in range(2):
-        assert log.db.write_now(delivery.replay_letter, ledger.consumer, letter, LATEST) is None
+        assert log.db.write_now(delivery.replay_dead_letter, ledger.consumer, letter, LATEST) is None
     assert effects(log) == [1]
 
 
@@ -406,7 +407,7 @@ def test_a_skipped_letter_has_no_effect_and_releases_its_key_in_order(log: Outbo
     log.bring(ledger.consumer)
     log.bring(ledger.consumer, LATER)
     (letter,) = kept(log, "dead")
-    log.db.write_now(delivery.skip_letter, ledger.consumer, letter, LATEST)
+    log.db.write_now(delivery.skip_dead_letter, ledger.consumer, letter, LATEST)
     log.bring_again(ledger.consumer, LATEST)
     assert effects(log) == [0, 2, 3]
     assert ledger.seen == [0, 2, 3]

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from headwater.events.bell import Bell
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
 from headwater.store import db as store
@@ -22,6 +21,7 @@ from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, wakeups
 from headwater.store.log.outbox import LoggedEvent
+from headwater.waiting import WakeUpSignal
 from headwater.work import consumers as consuming
 from support.log import Recorder, append, number_of
 from support.posts import NOON
@@ -30,9 +30,9 @@ AN_HOUR = 3600.0
 
 
 @asynccontextmanager
-async def following(db: Database, *consumers: Consumer, bell: Bell | None = None) -> AsyncIterator[None]:
+async def following(db: Database, *consumers: Consumer, new_events: WakeUpSignal | None = None) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    task = asyncio.create_task(consuming.consume(db, consumers, bell or Bell(), lambda: NOON, stop))
+    task = asyncio.create_task(consuming.consume(db, consumers, new_events or WakeUpSignal(), lambda: NOON, stop))
     try:
         yield
     finally:
@@ -70,10 +70,10 @@ def another(db: Database) -> Database:
 
 
 async def test_the_bell_wakes_the_consumers_of_the_process(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming, "LOOK_SECONDS", AN_HOUR)
-    recorder, bell = Recorder(), Bell()
-    db.on_events = bell.ring
-    async with following(db, recorder.consumer, bell=bell):
+    monkeypatch.setattr(consuming, "POLL_SECONDS", AN_HOUR)
+    recorder, new_events = Recorder(), WakeUpSignal()
+    db.on_events = new_events.send
+    async with following(db, recorder.consumer, new_events=new_events):
         for number in range(5):
             await db.write(append, number, key=1)
             await until(lambda: len(recorder.seen) > number)  # noqa: B023 - awaited within the round
@@ -81,13 +81,13 @@ async def test_the_bell_wakes_the_consumers_of_the_process(db: Database, monkeyp
 
 
 def test_ringing_for_a_loop_that_has_ended_does_no_harm(on_sqlite: Database) -> None:
-    bell, kept = Bell(), ExitStack()
+    new_events, kept = WakeUpSignal(), ExitStack()
 
     async def listen() -> None:
-        kept.enter_context(bell.listening())
+        kept.enter_context(new_events.listening())
 
     asyncio.run(listen())
-    on_sqlite.on_events = bell.ring
+    on_sqlite.on_events = new_events.send
     on_sqlite.write_now(append, 1)
     kept.close()
 
@@ -103,10 +103,10 @@ async def test_without_a_bell_the_consumers_look_by_themselves(db: Database) -> 
 async def test_a_notification_wakes_the_consumers_of_other_processes(
     on_postgres: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consuming, "LOOK_SECONDS", AN_HOUR)
-    recorder, bell, stop, writer = Recorder(), Bell(), asyncio.Event(), another(on_postgres)
-    listening = asyncio.create_task(wakeups.listen(on_postgres, bell.ring, stop))
-    async with following(on_postgres, recorder.consumer, bell=bell):
+    monkeypatch.setattr(consuming, "POLL_SECONDS", AN_HOUR)
+    recorder, new_events, stop, writer = Recorder(), WakeUpSignal(), asyncio.Event(), another(on_postgres)
+    listening = asyncio.create_task(wakeups.listen(on_postgres, new_events.send, stop))
+    async with following(on_postgres, recorder.consumer, new_events=new_events):
         for number in range(5):
             await writer.write(append, number, key=1)
             await until(lambda: len(recorder.seen) > number)  # noqa: B023 - awaited within the round
@@ -158,7 +158,7 @@ async def test_a_wait_for_the_lock_does_not_shorten_the_pause_before_a_retry(on_
 
     recorder, stop = Recorder(lambda number: True), asyncio.Event()
     await on_sqlite.write(append, 1)
-    task = asyncio.create_task(consuming.consume(on_sqlite, [recorder.consumer], Bell(), clock, stop))
+    task = asyncio.create_task(consuming.consume(on_sqlite, [recorder.consumer], WakeUpSignal(), clock, stop))
     await until(lambda: on_sqlite.read_now(dead_letters.page, "retrying"))
     stop.set()
     await task

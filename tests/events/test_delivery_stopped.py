@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection as Pipe
 from sqlalchemy import Connection, text
 
 from headwater.errors import StoreUnavailable
-from headwater.events import log
+from headwater.events import delivery
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
 from headwater.store import migrate
@@ -41,9 +41,9 @@ def handle_one_batch(url: str, pipe: Pipe) -> None:
         pipe.recv()
 
     db = Database(url, idle_seconds=SHORT)
-    (partition,) = db.read_now(log.pending, CONSUMER, NOON)
+    (partition,) = db.read_now(delivery.pending, CONSUMER, NOON)
     try:
-        db.write_now(log.step, CONSUMER._replace(handle=write_and_wait), partition, NOON)
+        db.write_now(delivery.deliver_next, CONSUMER._replace(handle=write_and_wait), partition, NOON)
         pipe.send("committed")
     except StoreUnavailable:
         pipe.send("fenced")
@@ -56,7 +56,7 @@ def test_a_consumer_that_was_stopped_beyond_its_time_is_fenced_and_nothing_happe
     db.write_now(lambda conn: conn.execute(text("CREATE TABLE effects (number INTEGER)")))
     db.write_now(outbox.make_cursors, CONSUMER.name, NOON)
     db.write_now(append, 1, 2, 3, key=1)
-    wait_until(lambda: db.read_now(log.pending, CONSUMER, NOON))
+    wait_until(lambda: db.read_now(delivery.pending, CONSUMER, NOON))
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=handle_one_batch, args=(postgres_url, there))
     process.start()

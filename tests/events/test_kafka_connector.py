@@ -8,10 +8,10 @@ from collections import defaultdict
 import pytest
 from sqlalchemy import Connection, text
 
-from headwater.events import kafka_check
-from headwater.events.kafka import read_record
-from headwater.events.kafka_check import check
-from headwater.events.kafka_setup import Cluster, ask_connect, set_up
+from headwater.events.kafka import check as kafka_check
+from headwater.events.kafka.check import check
+from headwater.events.kafka.follow import read_record
+from headwater.events.kafka.setup import Cluster, ask_connect, set_up
 from headwater.store.db import Database
 from headwater.store.log import outbox
 from headwater.store.log.outbox import LoggedEvent

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from headwater.errors import StoreUnavailable
-from headwater.events import kafka
 from headwater.events.delivery import Consumer
-from headwater.events.kafka_setup import Cluster
+from headwater.events.kafka import follow
+from headwater.events.kafka.setup import Cluster
 from headwater.store.db import Database
 from headwater.store.log import dead_letters
 from headwater.store.log.outbox import LoggedEvent, LogPosition, uuid7
@@ -29,8 +29,8 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "TROUBLE_SECONDS", 0.1)
-    monkeypatch.setattr(kafka, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(follow, "TROUBLE_SECONDS", 0.1)
+    monkeypatch.setattr(follow, "RETRY_SECONDS", 0.0)
 
 
 def logged(numbers: Sequence[int], key: int = 1) -> list[LoggedEvent]:
@@ -49,7 +49,7 @@ async def following(
     own = consumer._replace(name=f"{cluster.name}.{consumer.name}")
     stop = asyncio.Event()
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
-        group.create_task(kafka.follow(db, own, cluster.brokers, now, stop, prefix=cluster.prefix))
+        group.create_task(follow.follow(db, own, cluster.brokers, now, stop, prefix=cluster.prefix))
         try:
             yield
         finally:

@@ -10,8 +10,7 @@ from confluent_kafka import Message
 
 from headwater.errors import UnreadableEvent
 from headwater.events.catalogue import DOMAINS, KINDS
-from headwater.events.kafka import by_partition, read_record, topics_of
-from headwater.events.kafka_check import (
+from headwater.events.kafka.check import (
     BEHIND_BYTES,
     judge_configuration,
     judge_publication,
@@ -20,7 +19,8 @@ from headwater.events.kafka_check import (
     judge_topic,
     judge_wal_level,
 )
-from headwater.events.kafka_setup import Cluster, Topic, connector, deploy_files, topics
+from headwater.events.kafka.follow import by_partition, read_record, topics_of
+from headwater.events.kafka.setup import Cluster, Topic, connector, deploy_files, topics
 from headwater.store.log.outbox import LoggedEvent, LogPosition
 from headwater.store.log.replication import Publication, Slot, publication_sql
 from support.kafka import headers_of
@@ -122,7 +122,7 @@ def test_a_check_says_what_is_wrong_and_what_to_do() -> None:
         (judge_publication(CLUSTER, None), "headwater kafka setup"),
         (judge_publication(CLUSTER, Publication(False, ("event_outbox",))), "more than inserts"),
         (judge_publication(CLUSTER, Publication(True, ("event_outbox", "users"))), "users"),
-        (judge_slot(CLUSTER, None), "the connector makes it"),
+        (judge_slot(CLUSTER, None), "the connector creates it"),
         (judge_slot(CLUSTER, Slot(active=False, kept=False, behind=0)), "lost its log"),
         (judge_slot(CLUSTER, Slot(active=False, kept=True, behind=5000)), "5,000 bytes behind"),
         (judge_slot(CLUSTER, Slot(active=True, kept=True, behind=BEHIND_BYTES + 1)), "too slow"),

@@ -1,4 +1,4 @@
-"""Second chances: letters and windows are replayed without a double effect, and a consumer can be rebuilt (E5)."""
+"""Dead letters and windows of the log are replayed without a double effect, and a consumer can be rebuilt (E5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from headwater.errors import AlreadyThere, BadInput, NotFound, StoreUnavailable
-from headwater.events import log, replay
+from headwater.events import delivery, replay
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
 from headwater.store import migrate
@@ -34,10 +34,10 @@ def now() -> datetime:
 
 
 def with_dead(db: Database, recorder: Recorder) -> list[int]:
-    """Let what fails become dead; returns the letters."""
+    """Lets what fails become dead. Returns the ids of the dead letters."""
     recorder.catch_up(db)
     consume_all(db, recorder.consumer, LATER)
-    return db.read_now(replay.dead_letters)
+    return db.read_now(replay.dead_letter_ids)
 
 
 def test_a_dead_letter_is_replayed_once(db: Database) -> None:
@@ -45,10 +45,10 @@ def test_a_dead_letter_is_replayed_once(db: Database) -> None:
     db.write_now(append, 1, 2, 3)
     [letter_id] = with_dead(db, recorder)
     recorder.fails = lambda number: False
-    assert db.write_now(replay.replay_letter, [recorder.consumer], letter_id, LATER) is None
+    assert db.write_now(replay.replay_dead_letter, [recorder.consumer], letter_id, LATER) is None
     assert sorted(recorder.seen) == [1, 2, 3]
     with pytest.raises(AlreadyThere):
-        db.write_now(replay.replay_letter, [recorder.consumer], letter_id, LATER)
+        db.write_now(replay.replay_dead_letter, [recorder.consumer], letter_id, LATER)
     assert replay.replay_window(db, recorder.consumer, THE_DAY, now).delivered == 0
     assert sorted(recorder.seen) == [1, 2, 3]
 
@@ -57,9 +57,9 @@ def test_a_letter_that_fails_again_stays_dead_and_says_why(db: Database) -> None
     recorder = Recorder(fails=lambda number: number == 2)
     db.write_now(append, 2)
     [letter_id] = with_dead(db, recorder)
-    error = db.write_now(replay.replay_letter, [recorder.consumer], letter_id, LATER)
+    error = db.write_now(replay.replay_dead_letter, [recorder.consumer], letter_id, LATER)
     assert error == "RuntimeError: 2 is not to my taste"
-    assert db.read_now(replay.dead_letters) == [letter_id]
+    assert db.read_now(replay.dead_letter_ids) == [letter_id]
 
 
 def test_a_skipped_letter_has_no_effect_and_its_key_goes_on(db: Database) -> None:
@@ -67,7 +67,7 @@ def test_a_skipped_letter_has_no_effect_and_its_key_goes_on(db: Database) -> Non
     db.write_now(append, 1, 2, 3, key=7)
     [letter_id] = with_dead(db, recorder)
     assert recorder.seen == []
-    db.write_now(replay.skip_letter, [recorder.consumer], letter_id, LATER)
+    db.write_now(replay.skip_dead_letter, [recorder.consumer], letter_id, LATER)
     assert recorder.seen == [2, 3]
     recorder.fails = lambda number: False
     assert replay.replay_window(db, recorder.consumer, THE_DAY, now).delivered == 0
@@ -79,8 +79,10 @@ def test_all_letters_are_found_oldest_first_and_by_consumer_and_kind(db: Databas
     ids = with_dead(db, recorder)
     assert ids == sorted(ids)
     assert len(ids) == 5
-    assert db.read_now(replay.dead_letters, "recorder", SOURCE_RETIRED.name) == ids
-    assert db.read_now(replay.dead_letters, "search") == db.read_now(replay.dead_letters, None, "post.stored") == []
+    assert db.read_now(replay.dead_letter_ids, "recorder", SOURCE_RETIRED.name) == ids
+    assert (
+        db.read_now(replay.dead_letter_ids, "search") == db.read_now(replay.dead_letter_ids, None, "post.stored") == []
+    )
 
 
 def test_a_letter_that_is_not_there_or_of_a_consumer_that_is_gone_is_an_error_that_says_so(db: Database) -> None:
@@ -88,9 +90,9 @@ def test_a_letter_that_is_not_there_or_of_a_consumer_that_is_gone_is_an_error_th
     db.write_now(append, 1)
     [letter_id] = with_dead(db, recorder)
     with pytest.raises(NotFound):
-        db.write_now(replay.replay_letter, [recorder.consumer], 12345, LATER)
+        db.write_now(replay.replay_dead_letter, [recorder.consumer], 12345, LATER)
     with pytest.raises(BadInput, match="There is no consumer recorder"):
-        db.write_now(replay.replay_letter, [], letter_id, LATER)
+        db.write_now(replay.replay_dead_letter, [], letter_id, LATER)
 
 
 def test_a_window_delivers_what_a_consumer_did_not_want_before(db: Database) -> None:
@@ -207,8 +209,8 @@ def first_run_with_trouble(ledger: Ledger, stream: list[int], bad: set[int], pat
     for _ in range(patience * len(stream) + 2):
         ledger.run(clock)
         clock += timedelta(seconds=7)
-        for letter_id in ledger.db.read_now(replay.dead_letters):
-            ledger.db.write_now(replay.replay_letter, [ledger.consumer], letter_id, clock)
+        for letter_id in ledger.db.read_now(replay.dead_letter_ids):
+            ledger.db.write_now(replay.replay_dead_letter, [ledger.consumer], letter_id, clock)
         replay.replay_window(ledger.db, ledger.consumer, THE_DAY, lambda at=clock: at)  # type: ignore[misc]
         if not ledger.db.read_now(dead_letters.counts):
             return
@@ -260,7 +262,7 @@ def test_rebuilding_goes_on_by_itself_until_the_end_of_the_log(db: Database) -> 
     db.write_now(replay.rebuild, ledger.consumer, NOON)
     assert sum(replay.catch_up(db, ledger.consumer, now)) == 10
     assert ledger.state() == before
-    assert db.read_now(log.pending, ledger.consumer, NOON) == []
+    assert db.read_now(delivery.pending, ledger.consumer, NOON) == []
 
 
 def test_a_rebuild_waits_for_a_process_that_is_at_it(postgres_url: str) -> None:

@@ -25,4 +25,4 @@ def publish(headwater: Running, *titles: str) -> list[int]:
 
 
 def fold(headwater: Running, ids: list[int]) -> None:
-    headwater.parts.db.write_now(headwater.parts.folder.fold, ids, headwater.parts.now())
+    headwater.parts.db.write_now(headwater.parts.folding.fold, ids, headwater.parts.now())

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD
 from headwater.consumers import fold
-from headwater.consumers.fold import Folder
+from headwater.consumers.fold import Folding
 from headwater.model import Reader, Reference
 from headwater.store import stories
 from headwater.store.db import Database
@@ -30,8 +30,8 @@ def published(conn: Connection, owner: Reader, *titles: str, content: str = "") 
     return ids
 
 
-def a_folder() -> Folder:
-    return Folder(window=timedelta(hours=72))
+def a_folder() -> Folding:
+    return Folding(window=timedelta(hours=72))
 
 
 def groups(db: Database) -> list[list[int]]:
@@ -160,8 +160,8 @@ def test_a_post_that_passes_another_on_is_its_repeat_whatever_it_says(db: Databa
 
 def test_folding_can_be_switched_off(db: Database, owner: Reader) -> None:  # C8
     ids = db.write_now(published, owner, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
-    assert db.write_now(Folder(window=timedelta(hours=72), level="off").fold, ids, NOON) == []
-    db.write_now(Folder(window=timedelta(hours=72), level="repeats").fold, ids, NOON)
+    assert db.write_now(Folding(window=timedelta(hours=72), level="off").fold, ids, NOON) == []
+    db.write_now(Folding(window=timedelta(hours=72), level="repeats").fold, ids, NOON)
     assert groups(db) == [ids[:2], ids[2:]]
 
 
@@ -179,14 +179,14 @@ def test_an_edited_post_that_stood_alone_is_looked_at_again(db: Database, owner:
 
 def test_a_run_may_ask_for_less_and_may_only_look(db: Database, owner: Reader) -> None:  # C8
     ids = db.write_now(published, owner, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
-    look = fold.Wanted(dry=True)
+    look = fold.FoldOptions(dry=True)
     assert [one.rule for one in db.write_now(a_folder().fold, ids, NOON, look)] == ["first", "exact", "story"]
     assert groups(db) == []
     folder = a_folder()
     for wanted, rules in (
-        (fold.Wanted(exact=False, dry=True), ["first", "first", "story"]),
-        (fold.Wanted(similar=False, dry=True), ["first", "exact", "first"]),
-        (fold.Wanted(threshold=0.99), ["first", "exact", "first"]),
+        (fold.FoldOptions(exact=False, dry=True), ["first", "first", "story"]),
+        (fold.FoldOptions(similar=False, dry=True), ["first", "exact", "first"]),
+        (fold.FoldOptions(threshold=0.99), ["first", "exact", "first"]),
     ):
         assert [one.rule for one in db.write_now(folder.fold, ids, NOON, wanted)] == rules
     assert groups(db) == [ids[:2], ids[2:]]

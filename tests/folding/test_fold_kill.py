@@ -28,9 +28,9 @@ from headwater.settings import load
 from headwater.work import consumers
 
 async def fold(parts):
-    consumer = parts.folder.consumer()._replace(batch=7)
+    consumer = parts.folding.consumer()._replace(batch=7)
     print("folding", flush=True)
-    await consumers.consume(parts.db, [consumer], parts.bell, parts.now, asyncio.Event())
+    await consumers.consume(parts.db, [consumer], parts.new_events, parts.now, asyncio.Event())
 
 asyncio.run(fold(wire.open_parts(load())))
 """

@@ -1,4 +1,4 @@
-"""Small pictures of every kind, made by hand: enough for whoever looks at first bytes, and PNGs that can be shown."""
+"""Small images of every kind, made by hand: enough for whoever looks at first bytes, and PNGs that can be shown."""
 
 from __future__ import annotations
 

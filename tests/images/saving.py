@@ -1,4 +1,4 @@
-"""A Headwater that downloads pictures: its store, a clock to turn, a web that has pictures, and the loop."""
+"""A Headwater that downloads images: its store, a clock to turn, a web that has pictures, and the loop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Saving:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         stop = asyncio.Event()
-        task = asyncio.create_task(wire.save_pictures(self.parts, stop))
+        task = asyncio.create_task(wire.save_images(self.parts, stop))
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""A saved picture in a real Chromium: it is shown from here, and nobody else is asked for anything."""
+"""A saved image in a real Chromium: it is shown from here, and nobody else is asked for anything."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def save_all(headwater: Running) -> None:
 
     async def run() -> None:
         stop = asyncio.Event()
-        loop = asyncio.create_task(wire.save_pictures(headwater.parts, stop))
+        loop = asyncio.create_task(wire.save_images(headwater.parts, stop))
         while (await headwater.parts.db.read(images.counts))["saved"] < 1:
             await asyncio.sleep(0.02)
         stop.set()

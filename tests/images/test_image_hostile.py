@@ -1,4 +1,4 @@
-"""Servers that answer badly where a picture should be: each is said, none is kept by half, the others are saved."""
+"""Servers that answer badly where an image should be: each is said, none is kept by half, the others are saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that are killed while they download: every picture is saved in the end, once, and whole (B10)."""
+"""Processes that are killed while they download: every image is saved in the end, once, and whole (B10)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ parts = wire.open_parts(load())
 ahead = timedelta(seconds=float(sys.argv[1]))
 parts.now = lambda: wire.utc_now() + ahead
 print("saving", flush=True)
-asyncio.run(wire.save_pictures(parts, asyncio.Event()))
+asyncio.run(wire.save_images(parts, asyncio.Event()))
 """
 Start = Callable[[int], "subprocess.Popen[str]"]
 

@@ -1,4 +1,4 @@
-"""Pictures in pages: saved ones come from here, others only for a reader who agreed, and none of them can do harm."""
+"""Images in pages: saved ones come from here, others only for a reader who agreed, and none of them can do harm."""
 
 from __future__ import annotations
 

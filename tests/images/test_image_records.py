@@ -1,4 +1,4 @@
-"""Records of pictures: written with the posts that show them, one for each address (B7, B9)."""
+"""Records of images: written with the posts that show them, one for each address (B7, B9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures are downloaded once, kept under the name of their content, and what goes wrong is said (B7)."""
+"""Images are downloaded once, kept under the name of their content, and what goes wrong is said (B7)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_nothing_is_downloaded_where_it_is_off(environ: dict[str, str], wo
         saving.publish("1", world.url("/a"))
         async with saving.running():
             pass
-        assert await wire.heal_pictures(saving.parts) == 0
+        assert await wire.heal_images(saving.parts) == 0
         assert saving.states() == {"waiting": 1}
     assert world.asked == []
 
@@ -184,7 +184,7 @@ async def test_files_without_a_record_go_and_records_without_a_file_are_filled_a
         mine = saving.folder / "cd" / "notes.txt"
         mine.write_text("a person's")
         os.utime(mine, (time.time() - 7200,) * 2)
-        assert await wire.heal_pictures(saving.parts) == 4
+        assert await wire.heal_images(saving.parts) == 4
         await saving.until(lambda: saving.states() == {"saved": 3})
     assert set(saving.files()) == {kept, gone, cut, fresh, mine}
     assert cut.read_bytes() == world.pages["/2"].body  # type: ignore[union-attr]

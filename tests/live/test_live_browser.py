@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from api.running import Running
-from live.test_letters import break_an_event
+from live.test_dead_letters import break_an_event
 from support.posts import a_post
 
 Open = Callable[..., Page]

@@ -27,15 +27,15 @@ from msgspec import Meta
 from sqlalchemy import Connection, text
 
 from headwater.errors import StoreUnavailable
-from headwater.events import kafka
-from headwater.events.bell import Bell
 from headwater.events.catalogue import EventKind, Payload
 from headwater.events.delivery import Consumer
-from headwater.events.kafka_setup import Cluster, set_up
+from headwater.events.kafka import follow as kafka
+from headwater.events.kafka.setup import Cluster, set_up
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox, wakeups
 from headwater.store.log.outbox import LoggedEvent
+from headwater.waiting import WakeUpSignal
 from headwater.work.consumers import consume
 from support.checkout import Checkout
 
@@ -117,11 +117,11 @@ def follow_outbox(url: str) -> None:
     """A consumer process, as the product runs it."""
 
     async def follow() -> None:
-        db, bell, never = Database(url, idle_seconds=LEASE_SECONDS), Bell(), asyncio.Event()
+        db, new_events, never = Database(url, idle_seconds=LEASE_SECONDS), WakeUpSignal(), asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(consume(db, [CONSUMER], bell, utc_now, never))
+            group.create_task(consume(db, [CONSUMER], new_events, utc_now, never))
             if not db.is_sqlite:
-                group.create_task(wakeups.listen(db, bell.ring, never))
+                group.create_task(wakeups.listen(db, new_events.send, never))
 
     be_quiet()
     asyncio.run(follow())

@@ -9,8 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
-from headwater.events.delivery import Consumer
-from headwater.events.log import pending, step
+from headwater.events.delivery import Consumer, deliver_next, pending
 from headwater.model import Event
 from headwater.store.db import Database
 from headwater.store.log import outbox
@@ -31,7 +30,7 @@ def consume_all(db: Database, consumer: Consumer, now: datetime = NOON) -> None:
 
 def consume_some(db: Database, consumer: Consumer, now: datetime = NOON) -> int:
     partitions = db.read_now(pending, consumer, now)
-    return sum(db.write_now(step, consumer, partition, now) for partition in partitions)
+    return sum(db.write_now(deliver_next, consumer, partition, now) for partition in partitions)
 
 
 def _left(conn: Connection, name: str) -> int:

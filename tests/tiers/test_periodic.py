@@ -21,7 +21,7 @@ from headwater.store.db import Database
 from headwater.store.tables import crawl_metrics as hours_table
 from headwater.store.tables import posts_hot, sources
 from headwater.store.visits import metrics
-from headwater.work import crawl_loop, periodic
+from headwater.work import periodic
 from headwater.work.periodic import JOBS, QUEUES, Job, is_expired, next_run
 from support.posts import NOON, a_post, a_source, visited
 
@@ -77,14 +77,14 @@ async def test_the_loop_does_all_work_at_the_start_and_ends_when_told(on_both: R
         if len(done) == 4:
             stop.set()
 
-    house = wire.house(parts)._replace(
+    tools = wire.job_tools(parts)._replace(
         visit_due=lambda: note("visit"),
         warm_up=lambda: note("warm up"),
         ask_hubs=lambda: note("hubs"),
         forget_events=lambda: note("events"),
     )
     async with asyncio.timeout(30):
-        await crawl_loop.run_periodic(house, stop)
+        await periodic.run_periodic(tools, stop)
     assert sorted(done) == ["events", "hubs", "visit", "warm up"]
 
 
@@ -141,7 +141,7 @@ async def test_expired_posts_are_removed_by_the_job(on_both: Running) -> None:  
 
     await parts.db.write(publish)
     assert await parts.db.read(left) == ["new", "old"]
-    assert await job_named("clean-hot").work(wire.house(parts)._replace(hot_for=HOUR)) == 1
+    assert await job_named("clean-hot").work(wire.job_tools(parts)._replace(hot_for=HOUR)) == 1
     assert await parts.db.read(left) == ["new"]
 
 
@@ -151,7 +151,7 @@ async def test_the_incremental_job_gives_tiers_and_wakes_the_loop(on_both: Runni
     average = sources.update().values(pooled_at=parts.now(), avg_valid_posts=25)
     await parts.db.write(lambda conn: conn.execute(average))
     parts.woken.clear()
-    await job_named("incremental").work(wire.house(parts))
+    await job_named("incremental").work(wire.job_tools(parts))
     assert parts.woken.is_set()
     tier = await parts.db.read(lambda conn: conn.execute(select(sources.c.id, sources.c.tier)).all())
     assert tier == [(source_id, "high")]

@@ -67,12 +67,12 @@ class Sending:
     async def ask(self, what: Callable[..., T], *given: Any, **named: Any) -> T:
         """Do what a person asks for, as the API does it."""
         done = await self.parts.db.write(what, self.owner, *given, **named)
-        self.parts.bell.ring()
+        self.parts.new_events.send()
         return done
 
     def turn_clock(self, by: timedelta) -> None:
         self.ahead += by
-        self.parts.bell.ring()
+        self.parts.new_events.send()
 
     async def until(self, condition: Callable[[], object], seconds: float = 120) -> None:
         async with asyncio.timeout(seconds):

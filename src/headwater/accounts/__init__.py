@@ -1,1 +1,1 @@
-"""Who may come in: the owner, the one-time login link, sessions and API tokens."""
+"""Who may sign in: tokens, sessions and login links. And secrets, encrypted."""

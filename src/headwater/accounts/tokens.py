@@ -1,4 +1,4 @@
-"""Secrets that let a person or a program in. The secret is shown once; only its hash is stored."""
+"""Tokens that let a person or a program in. A token is shown once; only its hash is stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SESSION_LIFE = timedelta(days=30)
 
 
 def issue(conn: Connection, reader: Reader, kind: str, name: str, now: datetime) -> str:
-    """Make a token. Kinds: `api` (until revoked), `login` (one use, a day), `session` (30 days)."""
+    """Makes a token. Kinds: `api` (valid until revoked), `login` (once, for a day), `session` (30 days)."""
     secret = f"hw_{kind}_{secrets.token_urlsafe(32)}"
     life = {"login": LOGIN_LINK_LIFE, "session": SESSION_LIFE}.get(kind)
     accounts.keep_token(
@@ -36,7 +36,7 @@ def check(conn: Connection, kind: str, secret: str, now: datetime) -> Reader | N
 
 
 def exchange_login(conn: Connection, secret: str, now: datetime) -> tuple[Reader, str] | None:
-    """Spend a login link for a session: (who, the session's secret)."""
+    """Exchanges a login link for a session. Returns the reader and the session's secret."""
     reader = accounts.spend_token(conn, "login", fingerprint(secret), now)
     return (reader, issue(conn, reader, "session", "browser", now)) if reader else None
 
@@ -46,7 +46,7 @@ def revoke(conn: Connection, kind: str, secret: str) -> None:
 
 
 def form_key(session_secret: str) -> str:
-    """What a form of this session must carry, so that no other site can send it (H73)."""
+    """Returns the key that a form of this session must carry, so that no other site can submit it."""
     return hashlib.blake2b(session_secret.encode(), digest_size=16, person=b"headwater-form").hexdigest()
 
 

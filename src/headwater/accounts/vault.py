@@ -1,4 +1,4 @@
-"""Secrets that have to be used again, such as a feed's password, encrypted at rest."""
+"""Secrets that Headwater has to use again, such as a feed's password, encrypted at rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwater.errors import SourceFailure, StoreUnavailable
 
 
 class Vault:
-    """Seals and opens with one key. Whoever has the database alone has no secret."""
+    """Encrypts and decrypts with one key. The database alone reveals no secret."""
 
     def __init__(self, key: str) -> None:
         self._key = hashlib.sha256(key.encode()).digest()
@@ -26,7 +26,7 @@ class Vault:
         return self._fernet.encrypt(secret.encode())
 
     def derived(self, name: str) -> str:
-        """A secret that nobody has to keep: whoever has the key can always make it again."""
+        """Returns a secret that need not be stored: it can always be derived again from the key."""
         return hmac.digest(self._key, f"derived: {name}".encode(), "sha256").hex()
 
     def open(self, sealed: bytes) -> str:
@@ -39,7 +39,7 @@ class Vault:
 
 
 def key_in(folder: Path) -> str:
-    """The key kept in this folder, for its owner's eyes alone; made when there is none yet."""
+    """Returns the key in this folder, which only its owner can read. Makes one if there is none."""
     file = folder / "secret.key"
     try:
         if not file.exists():
@@ -47,11 +47,11 @@ def key_in(folder: Path) -> str:
             _make_key(file)
         return file.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise StoreUnavailable(f"The key {file} can be neither read nor made: {error.strerror}.") from error
+        raise StoreUnavailable(f"The key {file} cannot be read or created: {error.strerror}.") from error
 
 
 def _make_key(file: Path) -> None:
-    """Whole or not at all: of several processes that make it at once, one wins and all read the same."""
+    """Writes the key atomically. If several processes do so at once, one wins and all read the same key."""
     with NamedTemporaryFile("w", dir=file.parent, prefix=".secret-", encoding="ascii") as made:
         made.write(Fernet.generate_key().decode())
         made.flush()

@@ -102,14 +102,14 @@ async def show_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
 @router.post("/{letter_id}/replay", summary="Replay a dead letter")
 async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """Gives the event its effect, once. If it fails again, `state` is `dead` as before and `error` says why."""
-    await parts.db.write(replay.replay_letter, parts.consumers, letter_id, parts.now())
+    await parts.db.write(replay.replay_dead_letter, parts.consumers, letter_id, parts.now())
     return await show_letter(parts, letter_id)
 
 
 @router.post("/{letter_id}/skip", summary="Skip a dead letter")
 async def skip_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """The event has no effect, now and later; what waits behind it goes on."""
-    await parts.db.write(replay.skip_letter, parts.consumers, letter_id, parts.now())
+    await parts.db.write(replay.skip_dead_letter, parts.consumers, letter_id, parts.now())
     return await show_letter(parts, letter_id)
 
 
@@ -124,9 +124,9 @@ async def replay_all(parts: Parts, consumer: str | None = None, kind: str | None
     if consumer is not None:
         replay.consumer_named(consumer, parts.consumers)
     replayed = failed = 0
-    for letter_id in await parts.db.read(replay.dead_letters, consumer, kind):
+    for letter_id in await parts.db.read(replay.dead_letter_ids, consumer, kind):
         try:
-            error = await parts.db.write(replay.replay_letter, parts.consumers, letter_id, parts.now())
+            error = await parts.db.write(replay.replay_dead_letter, parts.consumers, letter_id, parts.now())
         except AlreadyThere:  # somebody else was at it
             continue
         replayed += error is None

@@ -15,9 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from headwater.errors import BadInput, HeadwaterError
 from headwater.events import catalogue
-from headwater.events.live import Audience, Listener, Live, Mark, is_forgotten, read_mark
+from headwater.events.live import EventFilter, Listener, Live, ResumeToken, is_expired, read_resume_token
 from headwater.http import auth
 from headwater.http.auth import Asking, WithParts
+from headwater.model import Reader
 from headwater.wire import Parts
 
 MEDIA_TYPE = "text/event-stream"
@@ -68,15 +69,15 @@ async def follow(
     ago: load what you need anew and go on from there."""
     live = live_of(request)
     seen = last_event_id_header or last_event_id
-    mark = read_mark(seen) if seen else None
-    audience = Audience(reader, _kinds(kinds) if kinds else None)
-    _refuse_too_many(live, audience)
+    token = read_resume_token(seen) if seen else None
+    wanted = EventFilter(reader, _kinds(kinds) if kinds else None)
+    _refuse_too_many(live, reader)
     kept_for = timedelta(days=parts.settings.event_history_days)
-    is_lost = mark is not None and (
-        is_forgotten(mark, parts.now(), kept_for) or mark.position > await live.end_of_log()
+    is_lost = token is not None and (
+        is_expired(token, parts.now(), kept_for) or token.position > await live.end_of_log()
     )
-    listener = await live.join(audience, None if is_lost else mark)
-    return EventStream(live, listener, _frames(request, parts, live, listener, mark, is_lost=is_lost))
+    listener = await live.join(wanted, None if is_lost else token)
+    return EventStream(live, listener, _frames(request, parts, live, listener, token, is_lost=is_lost))
 
 
 def live_of(request: Request) -> Live:
@@ -85,16 +86,16 @@ def live_of(request: Request) -> Live:
 
 
 async def _frames(
-    request: Request, parts: Parts, live: Live, listener: Listener, mark: Mark | None, *, is_lost: bool
+    request: Request, parts: Parts, live: Live, listener: Listener, token: ResumeToken | None, *, is_lost: bool
 ) -> AsyncIterator[bytes]:
     """An id without an event moves the place to resume from, and a browser tells nobody of it."""
-    start = str(Mark(listener.after, parts.now())).encode()
+    start = str(ResumeToken(listener.after, parts.now())).encode()
     try:
-        if mark is None or is_lost:
+        if token is None or is_lost:
             yield RETRY + (_RESET % start if is_lost else b"id: %b\n\n" % start)
         else:
             yield RETRY
-            async for words in live.missed(listener, mark):
+            async for words in live.missed(listener, token):
                 yield words
         async for words in _news(request, parts, live, listener):
             yield words
@@ -111,7 +112,7 @@ async def _news(request: Request, parts: Parts, live: Live, listener: Listener) 
         if clock() >= beat_at:
             await auth.find_caller(request, parts)  # who signed out, or lost the token, is not told any more (H66)
             beat_at = clock() + KEEP_ALIVE_SECONDS
-            place = live.mark_of(listener)
+            place = live.resume_token(listener)
             yield b": still here\nid: %b\n\n" % str(place).encode() if place else b": still here\n\n"
 
 
@@ -124,9 +125,9 @@ def _kinds(given: str) -> frozenset[str]:
     return wanted
 
 
-def _refuse_too_many(live: Live, audience: Audience) -> None:
+def _refuse_too_many(live: Live, reader: Reader) -> None:
     later = {"Retry-After": "30"}
-    if live.count(audience.reader) >= MOST_OF_A_READER:
+    if live.count(reader) >= MOST_OF_A_READER:
         raise HTTPException(429, f"At most {MOST_OF_A_READER} live connections for each user. Close one.", later)
     if live.count() >= MOST_IN_ALL:
         raise HTTPException(503, "This server has as many live connections as it can hold. Try again later.", later)

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from headwater.app.shapes import MemberJson, Time, iso, member_json
 from headwater.consumers import fold
-from headwater.consumers.fold import Wanted
+from headwater.consumers.fold import FoldOptions
 from headwater.errors import AlreadyUndone, BadConfiguration, NotFound
 from headwater.http.auth import Asking, WithParts
 from headwater.http.inputs import AnyId, Id
@@ -128,7 +128,7 @@ async def fold_posts(parts: WithParts, reader: Asking, wanted: Annotated[dict[st
     decisions: list[Decision] = []
     for start in range(0, len(ids), batch.config.batch_size):
         part = ids[start : start + batch.config.batch_size]
-        decisions += await parts.db.write(parts.folder.fold, part, parts.now(), how)
+        decisions += await parts.db.write(parts.folding.fold, part, parts.now(), how)
     return {
         "task_id": uuid7(),
         "status": "proposed" if how.dry else "completed",
@@ -208,8 +208,8 @@ def checked(wanted: dict[str, Any], *, embeddings: bool) -> Batch:
     return batch
 
 
-def how_to_fold(config: Configuration) -> Wanted:
-    return Wanted(
+def how_to_fold(config: Configuration) -> FoldOptions:
+    return FoldOptions(
         threshold=config.similarity_threshold,
         exact=config.enable_exact_duplicate,
         similar=config.enable_similar_content and config.deduplication_method != "hybrid",

@@ -47,7 +47,7 @@ async def show_webhook(parts: WithParts, reader: Asking, webhook_id: Id) -> Webh
 async def change_webhook(parts: WithParts, reader: Asking, webhook_id: Id, wanted: WebhookChange) -> WebhookJson:
     """Only the fields that are given change. While it is paused, events gather; resumed, it gets them."""
     changed = await parts.db.write(asked.change, reader, webhook_id, parts.now(), **wanted.model_dump())
-    parts.bell.ring()
+    parts.new_events.send()
     return webhook_json(changed)
 
 
@@ -72,7 +72,7 @@ async def list_deliveries(
 async def test_webhook(parts: WithParts, reader: Asking, webhook_id: Id) -> DeliveryJson:
     """It is a delivery of kind `ping`, signed as all are. The queue is tried at once; the ping comes at its end."""
     queued = await parts.db.write(asked.ping, reader, webhook_id, parts.now())
-    parts.bell.ring()
+    parts.new_events.send()
     return delivery_json(*queued)
 
 
@@ -80,5 +80,5 @@ async def test_webhook(parts: WithParts, reader: Asking, webhook_id: Id) -> Deli
 async def replay_delivery(parts: WithParts, reader: Asking, webhook_id: Id, delivery_id: Id) -> DeliveryJson:
     """It is sent under the same `webhook-id`, before all that waits."""
     queued = await parts.db.write(asked.replay, reader, webhook_id, delivery_id, parts.now())
-    parts.bell.ring()
+    parts.new_events.send()
     return delivery_json(*queued)

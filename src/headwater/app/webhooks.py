@@ -13,9 +13,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from headwater import urls
-from headwater.consumers.webhooks import BY_NAME
+from headwater.consumers.webhooks import BY_NAME, new_secret
 from headwater.errors import AlreadyThere, BadAddress, BadInput, NotFound
-from headwater.events.signing import new_secret
 from headwater.model import Reader
 from headwater.store.people import webhooks
 from headwater.store.people.webhooks import Delivery, Webhook

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import opened
-from headwater.consumers.fold import Wanted
+from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadInput, NotFound
 from headwater.model import PostText
 from headwater.store import stories
@@ -36,11 +36,11 @@ def run(
     """Decide about posts now. Those that were decided about are skipped."""
     from headwater.api import stories as asked
 
-    wanted = Wanted(threshold=threshold, dry=dry_run)
+    wanted = FoldOptions(threshold=threshold, dry=dry_run)
     decided, joined = 0, []
     with opened() as (parts, _):
         for ids in _in_rounds(posts) if posts else _undecided(parts):
-            decisions = parts.db.write_now(parts.folder.fold, ids, parts.now(), wanted)
+            decisions = parts.db.write_now(parts.folding.fold, ids, parts.now(), wanted)
             decided += len(decisions)
             joined += [one for one in decisions if one.rule != "first"]
     if as_json:

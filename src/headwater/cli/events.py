@@ -85,7 +85,7 @@ def replay_letters(
     with opened() as (parts, _):
         if consumer:
             replay.consumer_named(consumer, parts.consumers)
-        ids = letter_ids or parts.db.read_now(replay.dead_letters, consumer, kind)
+        ids = letter_ids or parts.db.read_now(replay.dead_letter_ids, consumer, kind)
         failed = sum(not _replay_one(parts, letter_id, as_json) for letter_id in ids)
     if not as_json:
         say(f"{len(ids) - failed} replayed, {failed} failed.")
@@ -95,7 +95,7 @@ def replay_letters(
 
 def _replay_one(parts: Parts, letter_id: int, as_json: bool) -> bool:
     try:
-        error = parts.db.write_now(replay.replay_letter, parts.consumers, letter_id, parts.now())
+        error = parts.db.write_now(replay.replay_dead_letter, parts.consumers, letter_id, parts.now())
     except (NotFound, AlreadyThere) as trouble:
         error = trouble.detail
     if as_json:
@@ -109,7 +109,7 @@ def _replay_one(parts: Parts, letter_id: int, as_json: bool) -> bool:
 def resolve_letter(letter_id: Annotated[int, typer.Argument(help="The letter's id.")], as_json: Json = False) -> None:
     """Skip a dead letter: its event has no effect, and what waits behind it goes on."""
     with opened() as (parts, _):
-        parts.db.write_now(replay.skip_letter, parts.consumers, letter_id, parts.now())
+        parts.db.write_now(replay.skip_dead_letter, parts.consumers, letter_id, parts.now())
     json_line({"id": letter_id, "state": "skipped"}) if as_json else say(f"Letter {letter_id} is skipped.")
 
 

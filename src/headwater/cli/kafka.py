@@ -14,7 +14,7 @@ from headwater.errors import BadSetting
 from headwater.wire import Parts
 
 if TYPE_CHECKING:
-    from headwater.events.kafka_setup import Cluster
+    from headwater.events.kafka.setup import Cluster
 
 app = typer.Typer(help="The log on Kafka.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ def set_up() -> None:
     """Make the topics, the publication and the connector that are missing. May be run again at any time."""
     with opened() as (parts, _):
         cluster = _cluster(parts)
-        from headwater.events.kafka_setup import set_up as make
+        from headwater.events.kafka.setup import set_up as make
 
         for line in asyncio.run(make(cluster, parts.db, _database_url(parts), _retention(parts))):
             say(line)
@@ -35,7 +35,7 @@ def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines
     """Look whether events get from the database to Kafka, and say what to do where they do not."""
     with opened() as (parts, _):
         cluster = _cluster(parts)
-        from headwater.events.kafka_check import check as look
+        from headwater.events.kafka.check import check as look
 
         findings = asyncio.run(look(cluster, parts.db, _database_url(parts), _retention(parts)))
     for finding in findings:
@@ -49,7 +49,7 @@ def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines
 
 def _cluster(parts: Parts) -> Cluster:
     try:
-        from headwater.events.kafka_setup import Cluster
+        from headwater.events.kafka.setup import Cluster
     except ImportError as error:
         raise BadSetting("Kafka's client is not installed: pip install 'headwater[kafka]'") from error
     settings = parts.settings

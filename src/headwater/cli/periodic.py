@@ -36,7 +36,7 @@ def run_job(
     if job is None:
         raise BadInput(f"There is no periodic work {name}. `headwater run` lists what there is.")
     with opened() as (parts, _):
-        result = run_async(job.work(wire.house(parts, _visit_due)))
+        result = run_async(job.work(wire.job_tools(parts, _visit_due)))
     result = result._asdict() if hasattr(result, "_asdict") else result
     json_line({"job": job.name, "result": result}) if as_json else say(f"{job.name}: {_words(result)}")
 

@@ -18,7 +18,7 @@ from headwater.http.metrics import Metrics
 from headwater.model import SavedVisit
 from headwater.server import create_app
 from headwater.wire import Parts
-from headwater.work import crawl_loop
+from headwater.work import crawl_loop, periodic
 
 log = structlog.get_logger()
 
@@ -85,15 +85,15 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
         loop = asyncio.create_task(
             crawl_loop.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, ending)
         )
-        house = asyncio.create_task(crawl_loop.run_periodic(wire.house(parts), ending))
+        jobs = asyncio.create_task(periodic.run_periodic(wire.job_tools(parts), ending))
         log_readers = asyncio.create_task(wire.follow_log(parts, ending))
         senders = asyncio.create_task(wire.deliver_webhooks(parts, ending))
-        savers = asyncio.create_task(wire.save_pictures(parts, ending))
+        savers = asyncio.create_task(wire.save_images(parts, ending))
         try:
-            await _first(stop, serving, loop, house, log_readers, senders, savers)
+            await _first(stop, serving, loop, jobs, log_readers, senders, savers)
         finally:
             ending.set()
-            await asyncio.gather(loop, house, log_readers, senders, savers)
+            await asyncio.gather(loop, jobs, log_readers, senders, savers)
 
 
 async def _first(stop: asyncio.Event, *tasks: asyncio.Task[None]) -> None:

@@ -1,1 +1,1 @@
-"""Code that gives an event its effect, once. Each consumer is a declaration and a function."""
+"""Consumers: code that gives events their effect, exactly once. Each is a declaration and a function."""

@@ -1,7 +1,7 @@
-"""Folds repeats and stories behind the crawl: one decision for each post, written with its event.
+"""Folds repeats and stories after the crawl: one decision for each post, written together with its event.
 
-A process keeps an index in memory. Before it decides it looks at what was decided elsewhere, or what became of its own
-last decisions: the store is right, the index follows. One process decides at a time.
+Each process keeps an index in memory. Before it decides, it updates the index from the store: other processes may have
+decided in the meantime, and its own last transaction may have failed. Only one process decides at a time.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ EXPIRE_EVERY = timedelta(hours=1)
 BATCH = 1000
 
 
-class Wanted(NamedTuple):
-    """What a run may fold: from which score on, exact repeats, similar posts. A dry run decides and writes nothing."""
+class FoldOptions(NamedTuple):
+    """What to fold: decisions with at least this score, exact repeats, similar posts. A dry run writes nothing."""
 
     threshold: float = 0.0
     exact: bool = True
     similar: bool = True
     dry: bool = False
 
-    def takes(self, found: Found) -> bool:
+    def accepts(self, found: Found) -> bool:
         return found.score >= self.threshold and (self.exact if found.rule == "exact" else self.similar)
 
 
-EVERYTHING = Wanted()
+EVERYTHING = FoldOptions()
 
 
-class Folder:
-    """Decides, for one process. `level` is stories, repeats or off."""
+class Folding:
+    """Decides which posts are one story, for one process. `level` is stories, repeats or off."""
 
     def __init__(self, *, window: timedelta, level: str = "stories", embeddings: bool = False) -> None:
         self._window = window
@@ -51,26 +51,26 @@ class Folder:
         self._engine: Engine | None = None
         self._seq = 0
         self._expired_at: datetime | None = None
-        self._provisional: dict[int, PostText] = {}  # decided here last; whether it was committed is not known yet
+        self._provisional: dict[int, PostText] = {}  # from the last transaction, which may not have committed
 
     @property
     def trouble(self) -> str | None:
-        """What went wrong when stories were last looked for."""
+        """What went wrong in the last search for stories, if anything."""
         return self._engine.trouble if self._engine else None
 
     def prepare(self, conn: Connection, now: datetime) -> None:
-        """Read what was decided lately, before there is anything to decide. A reading transaction will do."""
+        """Loads recent decisions into the index before there is anything to decide. Only reads."""
         if self._level != "off":
-            self._in_step(conn, now)
+            self._current_index(conn, now)
 
     def fold(
-        self, conn: Connection, post_ids: Sequence[int], now: datetime, wanted: Wanted = EVERYTHING
+        self, conn: Connection, post_ids: Sequence[int], now: datetime, options: FoldOptions = EVERYTHING
     ) -> list[Decision]:
-        """Decide about those of these posts that are not decided about yet, oldest first (C6)."""
+        """Decides about those of these posts that have no decision yet, oldest first."""
         if self._level == "off":
             return []
         stories.decide_alone(conn)
-        return self._fold(conn, self._in_step(conn, now), post_ids, now, wanted)
+        return self._fold(conn, self._current_index(conn, now), post_ids, now, options)
 
     def consumer(self) -> Consumer:
         kinds = frozenset({POST_STORED.name, POST_CHANGED.name})
@@ -85,11 +85,11 @@ class Folder:
             for kind in (POST_STORED, POST_CHANGED)
         )
         stories.decide_alone(conn)
-        engine = self._in_step(conn, now)
-        self._fold(conn, engine, [*stored, *self._to_decide_anew(conn, engine, changed)], now, EVERYTHING)
+        engine = self._current_index(conn, now)
+        self._fold(conn, engine, [*stored, *self._reopen(conn, engine, changed)], now, EVERYTHING)
 
-    def _to_decide_anew(self, conn: Connection, engine: Engine, post_ids: Sequence[int]) -> list[int]:
-        """Of edited posts, those that stand alone: they may have become a repeat. The others keep their place."""
+    def _reopen(self, conn: Connection, engine: Engine, post_ids: Sequence[int]) -> list[int]:
+        """Drops the decisions about edited posts that stand alone: they may repeat another now. Returns these posts."""
         for post_id in post_ids:
             engine.forget_text(post_id)
         alone = stories.alone(conn, post_ids)
@@ -97,21 +97,21 @@ class Folder:
         return alone
 
     def _fold(
-        self, conn: Connection, engine: Engine, post_ids: Sequence[int], now: datetime, wanted: Wanted
+        self, conn: Connection, engine: Engine, post_ids: Sequence[int], now: datetime, options: FoldOptions
     ) -> list[Decision]:
         known = stories.decided(conn, post_ids)
         posts = stories.texts(conn, [post_id for post_id in post_ids if post_id not in known])
         self._provisional = {post.id: post for post in posts}
-        decisions = self._decide(conn, engine, posts, wanted)
-        if not wanted.dry:
+        decisions = self._decide(conn, engine, posts, options)
+        if not options.dry:
             stories.save(conn, decisions, now)
-            _tell(conn, decisions, posts, now)
+            _publish_joined(conn, decisions, posts, now)
         return decisions
 
-    def _in_step(self, conn: Connection, now: datetime) -> Engine:
-        """The index, with all that was decided up to now and nothing that was not."""
+    def _current_index(self, conn: Connection, now: datetime) -> Engine:
+        """Returns the index, updated to exactly the decisions that are in the store."""
         if self._engine is None:
-            from headwater.dedup.engine import Engine  # with a compiler behind it: nobody else should wait for that
+            from headwater.dedup.engine import Engine  # slow to import: only a process that folds should wait for it
 
             self._engine = Engine(
                 window_seconds=self._window.total_seconds(),
@@ -120,13 +120,13 @@ class Folder:
             )
             self._seq = stories.seq_before(conn, now - self._window)
             self._expired_at = now
-        engine, mine = self._engine, self._provisional
+        engine, uncommitted = self._engine, self._provisional
         while decided := stories.decided_after(conn, self._seq):
-            news = [one.decision for one in decided if mine.pop(one.decision.post_id, None) is None]
-            leaders = [one.post_id for one in news if one.repeat_id == one.post_id]
+            new = [one.decision for one in decided if uncommitted.pop(one.decision.post_id, None) is None]
+            leaders = [one.post_id for one in new if one.repeat_id == one.post_id]
             engine.know(stories.texts(conn, leaders), apart=stories.apart_from(conn, leaders))
             self._seq = decided[-1].seq
-        for post in mine.values():  # its transaction did not come through
+        for post in uncommitted.values():
             engine.forget(post)
         self._provisional = {}
         if self._expired_at and now - self._expired_at > EXPIRE_EVERY:
@@ -134,7 +134,7 @@ class Folder:
             self._expired_at = now
         return engine
 
-    def _decide(self, conn: Connection, engine: Engine, posts: list[PostText], wanted: Wanted) -> list[Decision]:
+    def _decide(self, conn: Connection, engine: Engine, posts: list[PostText], options: FoldOptions) -> list[Decision]:
         passed_on = {
             post.id: original
             for post in posts
@@ -143,7 +143,8 @@ class Folder:
         }
         apart = stories.apart_from(conn, [post.id for post in posts])
         found = [
-            one if one and wanted.takes(one) else None for one in engine.decide(posts, apart=apart, passed_on=passed_on)
+            one if one and options.accepts(one) else None
+            for one in engine.decide(posts, apart=apart, passed_on=passed_on)
         ]
         met = {one.with_id for one in found if one}.union(*apart.values())
         places = {post_id: member.decision for post_id, member in stories.decided(conn, sorted(met)).items()}
@@ -156,9 +157,9 @@ class Folder:
 
 
 def placed(post_id: int, found: Found | None, places: dict[int, Decision], apart: Set[int] = frozenset()) -> Decision:
-    """A post's place: in the story that the post it belongs with is in by now; else its own. Pure.
+    """Returns the decision about a post: it joins the story of the post it matches, or begins a story. Pure.
 
-    A story with a post in it that a person has told apart from this one is none.
+    It does not join a story with a post that a person has separated from it.
     """
     leader = places.get(found.with_id) if found and found.with_id != post_id else None
     barred = {places[other].story_id for other in apart if other in places}
@@ -169,24 +170,24 @@ def placed(post_id: int, found: Found | None, places: dict[int, Decision], apart
 
 
 def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> list[int]:
-    """Let a story's posts stand alone again; returns them."""
+    """Undoes a story: its posts stand alone again. Returns these posts."""
     stories.decide_alone(conn)
     left = stories.undo(conn, story_id, who, now)
-    _tell_parting(conn, story_id, left, now)
+    _publish_parted(conn, story_id, left, now)
     return left
 
 
 def part(conn: Connection, post_id: int, who: Reader | None, now: datetime) -> list[int]:
-    """Take a post out of its story; returns what left with it."""
+    """Takes a post out of its story. Returns the posts that left, which include its repeats."""
     stories.decide_alone(conn)
     place = stories.decided(conn, [post_id]).get(post_id)
     left = stories.part(conn, post_id, who, now)
     if place:
-        _tell_parting(conn, place.decision.story_id, left, now)
+        _publish_parted(conn, place.decision.story_id, left, now)
     return left
 
 
-def _tell(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText], now: datetime) -> None:
+def _publish_joined(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText], now: datetime) -> None:
     sources = {post.id: post.source_id for post in posts}
     joined = [one for one in decisions if one.rule != "first"]
     outbox.append(
@@ -210,7 +211,7 @@ def _once(one: Decision, now: datetime) -> str:
     return f"{one.story_id}:{one.post_id}:{now.isoformat()}"
 
 
-def _tell_parting(conn: Connection, story_id: int, left: list[int], now: datetime) -> None:
+def _publish_parted(conn: Connection, story_id: int, left: list[int], now: datetime) -> None:
     if left:
         parting = Parting(story_id=story_id, post_ids=left)
         outbox.append(conn, [STORY_PARTED(parting, once=f"{story_id}:{left[0]}:{now.isoformat()}")], now)

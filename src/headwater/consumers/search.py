@@ -1,4 +1,4 @@
-"""Keeps the search index: posts are findable a moment after they are stored, and the crawl does not wait for it."""
+"""Updates the search index. Posts can be found a moment after they are stored; the crawl does not wait for it."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ def index_posts(conn: Connection, events: list[LoggedEvent]) -> None:
     search.index(conn, sorted({POST_STORED.read(event).post_id for event in events}))
 
 
-CONSUMER = Consumer("search", frozenset({POST_STORED.name, POST_CHANGED.name}), index_posts, batch=2000, rest=4.0)
+CONSUMER = Consumer("search", frozenset({POST_STORED.name, POST_CHANGED.name}), index_posts, batch=2000, linger=4.0)

@@ -1,1 +1,1 @@
-"""What several processes agree on."""
+"""What processes coordinate: locks."""

@@ -1,8 +1,8 @@
-"""Locks: one at a time, over all processes, such as one recalculation for each user (E6).
+"""Locks across processes, for example one recalculation at a time for each user.
 
-A lock is a lease: it ends by itself when its holder died. So a holder that was stopped for longer may wake up and still
-believe in it. It asks with `Held.is_ours` before it goes on, and hands `Held.token` to the store with what it writes:
-tokens only grow, and `store.log.locks.admit` refuses one that is older than the newest (a fencing token).
+A lock is a lease: it expires by itself if its holder dies. A holder that was paused for longer than its lease may still
+believe that it has the lock. So it checks `HeldLock.is_ours` before it goes on, and passes `HeldLock.token` to the
+store with what it writes. That is a fencing token: tokens only grow, and `store.log.locks.admit` refuses old ones.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-FIRST_LOOK_SECONDS = 0.01
-LAST_LOOK_SECONDS = 0.5
+FIRST_PAUSE_SECONDS = 0.01
+LONGEST_PAUSE_SECONDS = 0.5
 
 
 class Locks(Protocol):
     """Where locks are kept. `owner` tells one holder from every other."""
 
-    async def take(self, name: str, owner: str, lease: timedelta) -> int | None:
-        """The token of a lock that is ours from now on, or None while it is somebody else's."""
+    async def acquire(self, name: str, owner: str, lease: timedelta) -> int | None:
+        """Returns the token of the acquired lock, or None if somebody else holds it."""
 
     async def is_held(self, name: str, owner: str) -> bool:
-        """Whether it is this owner's at this moment."""
+        """Whether this owner holds the lock at this moment."""
 
-    async def drop(self, name: str, owner: str) -> bool:
-        """Give it back; False, and nothing happens, if it is not this owner's any more."""
+    async def release(self, name: str, owner: str) -> bool:
+        """Releases the lock. Returns False, and does nothing, if this owner no longer holds it."""
 
 
-class Held(NamedTuple):
-    """A lock that was taken."""
+class HeldLock(NamedTuple):
+    """A lock that was acquired."""
 
     locks: Locks
     name: str
@@ -41,33 +41,33 @@ class Held(NamedTuple):
     token: int
 
     async def is_ours(self) -> bool:
-        """False once the lease is over, or whoever kept it forgot it."""
+        """False once the lease has expired or was lost."""
         return await self.locks.is_held(self.name, self.owner)
 
 
 def recalculation(user_id: int) -> str:
-    """The name of the lock under which what a user owns is calculated."""
+    """Returns the name of the lock for recalculating what a user owns."""
     return f"lock:recalc:{user_id}"
 
 
 @asynccontextmanager
-async def held(locks: Locks, name: str, lease: timedelta, patience: timedelta) -> AsyncIterator[Held]:
-    """Hold a lock for a block. Raises TimeoutError if somebody else has it for longer than `patience`.
+async def hold(locks: Locks, name: str, lease: timedelta, patience: timedelta) -> AsyncIterator[HeldLock]:
+    """Holds a lock for a block. Raises TimeoutError if somebody else holds it for longer than `patience`.
 
-    `lease` has to be longer than the block takes: it is not prolonged.
+    The lease must outlast the block: it is not renewed.
     """
     owner = uuid.uuid4().hex
     async with asyncio.timeout(patience.total_seconds()):
-        token = await _taken(locks, name, owner, lease)
+        token = await _acquire(locks, name, owner, lease)
     try:
-        yield Held(locks, name, owner, token)
+        yield HeldLock(locks, name, owner, token)
     finally:
-        await locks.drop(name, owner)
+        await locks.release(name, owner)
 
 
-async def _taken(locks: Locks, name: str, owner: str, lease: timedelta) -> int:
-    pause = FIRST_LOOK_SECONDS
-    while (token := await locks.take(name, owner, lease)) is None:
+async def _acquire(locks: Locks, name: str, owner: str, lease: timedelta) -> int:
+    pause = FIRST_PAUSE_SECONDS
+    while (token := await locks.acquire(name, owner, lease)) is None:
         await asyncio.sleep(pause * (0.5 + random.random()))
-        pause = min(pause * 2, LAST_LOOK_SECONDS)
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
     return token

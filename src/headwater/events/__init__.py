@@ -1,1 +1,1 @@
-"""Facts that commit with the change they tell of. `catalogue` declares every kind; `store.log.outbox` keeps them."""
+"""Events: facts that commit together with the change they describe. `catalogue` declares every kind."""

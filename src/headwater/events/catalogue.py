@@ -1,10 +1,10 @@
-"""Every kind of event: one declaration each. `docs/reference/events.md` is generated from here.
+"""Every kind of event, one declaration each. `docs/reference/events.md` is generated from here.
 
-To add a kind, declare what it says and the kind, and append it where the change is made, in the same transaction:
+To add a kind, declare its payload and the kind. Append the event where the change is made, in the same transaction:
 
     outbox.append(conn, [SOURCE_ADDED(SourceFacts(source_id=7, address="https://…"), once="7")], now)
 
-A field may be added to a payload if it has a default. Any other change is a new version of the kind.
+A new field of a payload needs a default. Any other change is a new version of the kind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headwater.store.log.outbox import LoggedEvent
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
-    """What an event says. Each field carries its meaning."""
+    """The data of an event. Each field has a description."""
 
 
 class Field(NamedTuple):
@@ -33,8 +33,8 @@ class Field(NamedTuple):
 class PostFacts(Payload, frozen=True):
     post_id: Annotated[int, Meta(description="the post")]
     source_id: Annotated[int, Meta(description="the source that published it")]
-    source_post_id: Annotated[str, Meta(description="its identity within the source")]
-    version: Annotated[int, Meta(description="1 for the first text, one more for each edit")]
+    source_post_id: Annotated[str, Meta(description="its id within the source")]
+    version: Annotated[int, Meta(description="1 for the first text, plus one for each edit")]
     title: Annotated[str, Meta(description="its title")]
     url: Annotated[str | None, Meta(description="its address, or null")]
     created_at: Annotated[datetime, Meta(description="when it was published, ISO 8601")]
@@ -60,7 +60,7 @@ class Joining(Payload, frozen=True):
     source_id: Annotated[int, Meta(description="the source of that post")]
     repeat_of: Annotated[int | None, Meta(description="the post whose text it repeats, or null")]
     rule: Annotated[str, Meta(description="exact, similar or story (the same event in other words)")]
-    score: Annotated[float, Meta(description="how sure, 0 to 1")]
+    score: Annotated[float, Meta(description="how certain that is, from 0 to 1")]
     why: Annotated[str, Meta(description="the reason, for people")]
 
 
@@ -70,16 +70,16 @@ class Parting(Payload, frozen=True):
 
 
 class AlertFacts(Payload, frozen=True):
-    alert: Annotated[str, Meta(description="what is watched: api_calls or stale_sources")]
-    detail: Annotated[str, Meta(description="what is wrong, for people; once cleared, what was")]
-    raised_at: Annotated[datetime, Meta(description="since when, ISO 8601")]
+    alert: Annotated[str, Meta(description="what is watched: api_calls, cache_hits or stale_sources")]
+    detail: Annotated[str, Meta(description="what is wrong, for people; for a cleared alert, what was wrong")]
+    raised_at: Annotated[datetime, Meta(description="when it was raised, ISO 8601")]
 
 
 P = TypeVar("P", bound=Payload)
 
 
 class EventKind(Generic[P]):
-    """A kind of event. `key` is the field that its order holds for: events of one source, or of one user."""
+    """A kind of event. Events with the same value of the field `key` stay in order, such as those of one source."""
 
     def __init__(self, name: str, payload: type[P], *, key: str, meaning: str, version: int = 1) -> None:
         self.name, self.payload, self.key, self.meaning, self.version = name, payload, key, meaning, version
@@ -88,9 +88,9 @@ class EventKind(Generic[P]):
         self._decode = msgspec.json.Decoder(payload).decode
 
     def __call__(self, payload: P, *, once: str, reader: Reader | None = None) -> Event:
-        """The event; `once` tells this fact from every other of its kind, so that it is never published twice."""
+        """Makes the event. `once` identifies this fact within its kind, so that it is never published twice."""
         if self.key == "user_id":
-            assert reader is not None, f"{self.name} is about a reader"
+            assert reader is not None, f"{self.name} needs a reader"
             key = f"user:{reader.user_id}"
         else:
             key = f"{self.key.removesuffix('_id')}:{getattr(payload, self.key)}"
@@ -105,11 +105,11 @@ class EventKind(Generic[P]):
         )
 
     def read(self, event: LoggedEvent) -> P:
-        """What the event says."""
+        """Returns the payload. Raises UnreadableEvent if it does not match this kind."""
         try:
             return self._decode(event.data)
         except msgspec.MsgspecError as error:
-            raise UnreadableEvent(f"The event {event.event_id} is no {self.name}: {error}") from error
+            raise UnreadableEvent(f"The event {event.event_id} is not a valid {self.name}: {error}") from error
 
     def fields(self) -> Iterator[Field]:
         for field in msgspec.structs.fields(self.payload):
@@ -123,46 +123,44 @@ POST_CHANGED = EventKind(
     "post.changed",
     PostFacts,
     key="source_id",
-    meaning="A stored post's text changed; the old one is kept as a version.",
+    meaning="The text of a stored post changed. The old text is kept as a version.",
 )
 SOURCE_ADDED = EventKind(
-    "source.added", SourceFacts, key="source_id", meaning="A source is watched for the first time."
+    "source.added", SourceFacts, key="source_id", meaning="A source is followed for the first time."
 )
 SOURCE_FAILED = EventKind(
-    "source.failed", SourceTrouble, key="source_id", meaning="A source that worked does not any more."
+    "source.failed", SourceTrouble, key="source_id", meaning="A source that worked has stopped working."
 )
 SOURCE_BLOCKED = EventKind(
     "source.blocked",
     SourceTrouble,
     key="source_id",
-    meaning="A source answers with a login or robot check instead of its posts.",
+    meaning="A source answers with a login or bot check instead of its posts.",
 )
-SOURCE_RECOVERED = EventKind(
-    "source.recovered", SourceFacts, key="source_id", meaning="A source that did not work works again."
-)
+SOURCE_RECOVERED = EventKind("source.recovered", SourceFacts, key="source_id", meaning="A source works again.")
 SOURCE_RETIRED = EventKind(
     "source.retired",
     SourceFacts,
     key="source_id",
     meaning="A source is gone for good (410) and is no longer visited.",
 )
-SUBSCRIBED = EventKind("subscription.added", SourceFacts, key="user_id", meaning="A reader follows a source.")
+SUBSCRIBED = EventKind("subscription.added", SourceFacts, key="user_id", meaning="A reader started to follow a source.")
 UNSUBSCRIBED = EventKind(
-    "subscription.removed", SubscriptionEnd, key="user_id", meaning="A reader no longer follows a source."
+    "subscription.removed", SubscriptionEnd, key="user_id", meaning="A reader stopped following a source."
 )
 
-STORY_JOINED = EventKind("story.joined", Joining, key="story_id", meaning="A post was found to belong to a story.")
+STORY_JOINED = EventKind("story.joined", Joining, key="story_id", meaning="A post joined a story.")
 STORY_PARTED = EventKind(
-    "story.parted", Parting, key="story_id", meaning="A person took posts out of a story; they stay out."
+    "story.parted", Parting, key="story_id", meaning="A person took posts out of a story. They stay out."
 )
 
 ALERT_RAISED = EventKind(
     "alert.raised",
     AlertFacts,
     key="user_id",
-    meaning="Something is wrong with crawling; whoever runs Headwater is told.",
+    meaning="Something is wrong with crawling. It goes to the person who runs Headwater.",
 )
-ALERT_CLEARED = EventKind("alert.cleared", AlertFacts, key="user_id", meaning="What was wrong with crawling is over.")
+ALERT_CLEARED = EventKind("alert.cleared", AlertFacts, key="user_id", meaning="A problem with crawling is over.")
 
 KINDS: tuple[EventKind[Any], ...] = (
     POST_STORED,

@@ -1,4 +1,4 @@
-"""Events as CloudEvents 1.0, for whoever reads them outside: as one JSON document, or as attributes beside the data."""
+"""Events as CloudEvents 1.0 for the outside world: as one JSON document, or as headers beside the data."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _URI_SAFE = ":/?#[]@!$&'()*+,;=%~"
 
 
 def envelope(event: LoggedEvent, source: str) -> bytes:
-    """The event as one JSON document. `source` names this instance: its public address, or any other name."""
+    """Returns the event as one JSON document. `source` names this instance: its public address or another name."""
     data = {"datacontenttype": "application/json", "data": msgspec.Raw(event.data.encode())}
     return msgspec.json.encode(_attributes(event, source) | data)
 
 
 def attributes(event: LoggedEvent, source: str, prefix: str) -> dict[str, str]:
-    """What is said beside the data: HTTP headers begin with `ce-`, those of Kafka with `ce_`. All values are ASCII."""
+    """Returns the headers. They start with `ce-` in HTTP and with `ce_` in Kafka. All values are ASCII."""
     return {prefix + name: value for name, value in _attributes(event, source).items()}
 
 
@@ -31,7 +31,7 @@ def _attributes(event: LoggedEvent, source: str) -> dict[str, str]:
         "type": event.kind,
         "time": event.created_at.isoformat().replace("+00:00", "Z"),
         "partitionkey": event.key,
-        # Sorts as text: that is what the specification asks of a sequence.
+        # The specification asks for a sequence that sorts as text.
         "sequence": f"{event.position.xid:016x}{event.position.id:016x}",
         "dataversion": str(event.version),
     }

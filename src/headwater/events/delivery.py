@@ -1,10 +1,14 @@
-"""How an event has its effect once: whichever log brought it, however often, and whatever the handler does.
+"""How an event takes effect exactly once, whichever log delivers it, however often, and whatever the handler does.
 
-A batch is handled at once. If that fails, its events are handled one by one, so that one bad event does not hold its
-neighbours. One that fails is tried again at once, then after five seconds, then it is a dead letter. Until then the
-later events of its key wait; after that they go on, or wait until a person has decided, as the consumer declares.
+A batch is handled as a whole. If that fails, its events are handled one by one, so that one bad event does not hold up
+the others. An event that fails is tried again at once and after five seconds; then it becomes a dead letter. Until
+then, later events with the same key wait. After that they go on, or wait until somebody decides, as the consumer says.
 
-Everything here runs within one transaction, by whoever holds the consumer's cursor for the partition.
+Each function runs in one transaction: effect, inbox and cursor commit together. Only the process that holds the
+consumer's cursor for a partition delivers there, so events with the same key stay in order.
+
+There are two logs. The outbox is read here, by `pending`, `next_batch` and `deliver_next`. Kafka is read by
+`events.kafka.follow`. Both call `retry` and `deliver`.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from sqlalchemy import Connection
 
 from headwater.store import sql
 from headwater.store.db import is_the_stores_fault
-from headwater.store.log import dead_letters, inbox
+from headwater.store.log import dead_letters, inbox, outbox
 from headwater.store.log.dead_letters import DeadLetter, Failure
 from headwater.store.log.outbox import LoggedEvent
 
@@ -30,31 +34,72 @@ log = structlog.get_logger()
 
 
 class Consumer(NamedTuple):
-    """Code that gives events their effect: the kinds it wants and a function that takes a batch of them.
+    """Code that gives events their effect: the kinds it wants, and a function that handles a batch of them.
 
-    `handle` works within the transaction of its inbox row and cursor: what it writes with `conn` happens once. What it
-    does elsewhere may happen more often.
-    `rest` is how long it lets events gather after something came: for work that is cheaper in large batches.
-    `waits_for_dead` says that events of a key wait until a dead letter of that key is replayed or skipped.
-    `reset` empties what it has written, so that it can be rebuilt from the log.
+    `handle` runs in the transaction of its inbox row and cursor. What it writes with `conn` happens exactly once. What
+    it does elsewhere may happen more than once.
+    `linger` is how many seconds it waits for more events after some arrived, for work that is cheaper in large batches.
+    `waits_for_dead` makes later events of a key wait until a dead letter of that key is replayed or skipped.
+    `reset` deletes what the consumer has written, so that it can be rebuilt from the log.
     """
 
     name: str
     kinds: frozenset[str]
     handle: Callable[[Connection, list[LoggedEvent]], None]
     batch: int = 500
-    rest: float = 0.0
+    linger: float = 0.0
     waits_for_dead: bool = False
     reset: Callable[[Connection], None] | None = None
 
 
+def pending(conn: Connection, consumer: Consumer, now: datetime) -> list[int]:
+    """Returns the partitions that have something to do. Takes no locks."""
+    return sorted({*outbox.pending(conn, consumer.name), *dead_letters.due_partitions(conn, consumer.name, now)})
+
+
+def next_batch(conn: Connection, consumer: Consumer, partition: int) -> list[LoggedEvent]:
+    """Returns what `deliver_next` would deliver now."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    return [] if position is None else outbox.after(conn, partition, position, consumer.batch)
+
+
+def deliver_next(conn: Connection, consumer: Consumer, partition: int, now: datetime) -> int:
+    """Delivers the next batch of a partition. Returns how many events the cursor moved past."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    if position is None:
+        return 0
+    events = outbox.after(conn, partition, position, consumer.batch)
+    return _deliver_and_move(conn, consumer, partition, events, now)
+
+
+def deliver_batch(
+    conn: Connection, consumer: Consumer, partition: int, events: Sequence[LoggedEvent], now: datetime
+) -> int:
+    """Delivers those of these events that are after the cursor. Returns how many events the cursor moved past."""
+    position = outbox.take_cursor(conn, consumer.name, partition)
+    if position is None:
+        return 0
+    ahead = [event for event in events if event.position > position]
+    return _deliver_and_move(conn, consumer, partition, ahead, now)
+
+
+def _deliver_and_move(
+    conn: Connection, consumer: Consumer, partition: int, events: list[LoggedEvent], now: datetime
+) -> int:
+    retry(conn, consumer, partition, now)
+    if events:
+        deliver(conn, consumer, partition, events, now)
+        outbox.move_cursor(conn, consumer.name, partition, events[-1].position, now)
+    return len(events)
+
+
 def deliver(conn: Connection, consumer: Consumer, partition: int, events: Sequence[LoggedEvent], now: datetime) -> int:
-    """Give these events their effect, or keep them as letters; returns how many were new to the consumer."""
+    """Handles these events, or keeps those that fail for a retry. Returns how many were new to the consumer."""
     fresh = _fresh(conn, consumer, events)
     if not fresh:
         return 0
-    held = _held(conn, consumer, partition, {event.key for event in fresh})
-    free = [event for event in fresh if event.key not in held]
+    blocked = _blocked(conn, consumer, partition, {event.key for event in fresh})
+    free = [event for event in fresh if event.key not in blocked]
     handled, failures = free, list[Failure]()
     if len(free) == 1 or (free and _attempt(conn, consumer, free) is not None):
         handled, failures = _one_by_one(conn, consumer, free)
@@ -66,71 +111,71 @@ def deliver(conn: Connection, consumer: Consumer, partition: int, events: Sequen
     return len(fresh)
 
 
-def retry(conn: Connection, consumer: Consumer, partition: int, now: datetime, most: int = 50) -> None:
-    """Try the letters again whose time has come; a failure now is the last. Then what waited for them goes on."""
-    for letter in dead_letters.due(conn, consumer.name, partition, now, most):
-        error = _attempt(conn, consumer, [letter.event])
+def retry(conn: Connection, consumer: Consumer, partition: int, now: datetime, limit: int = 50) -> None:
+    """Retries events that are due. One that fails again is a dead letter. Then releases what waited for them."""
+    for dead_letter in dead_letters.due(conn, consumer.name, partition, now, limit):
+        error = _attempt(conn, consumer, [dead_letter.event])
         if error is None:
-            _handled_after_all(conn, letter)
+            _handled_after_all(conn, dead_letter)
         else:
-            dead_letters.bury(conn, letter, error, now)
-            log.error("event.dead", consumer=consumer.name, event_id=letter.event.event_id, error=error)
-        release(conn, consumer, partition, letter.event.key, now)
+            dead_letters.mark_dead(conn, dead_letter, error, now)
+            log.error("event.dead", consumer=consumer.name, event_id=dead_letter.event.event_id, error=error)
+        release(conn, consumer, partition, dead_letter.event.key, now)
 
 
-def replay_letter(conn: Connection, consumer: Consumer, letter: DeadLetter, now: datetime) -> str | None:
-    """Try a dead letter once more, now; returns what went wrong, or None. Its key goes on if it did not.
+def replay_dead_letter(conn: Connection, consumer: Consumer, dead_letter: DeadLetter, now: datetime) -> str | None:
+    """Tries a dead letter once more. Returns the error, or None if it worked; then its key goes on.
 
-    One that somebody has settled meanwhile stays as it is.
+    Leaves a dead letter alone that somebody settled in the meantime.
     """
-    if not _is_still_dead(conn, letter):
+    if not _is_still_dead(conn, dead_letter):
         return None
-    error = _attempt(conn, consumer, [letter.event])
+    error = _attempt(conn, consumer, [dead_letter.event])
     if error is not None:
-        dead_letters.bury(conn, letter, error, now)
+        dead_letters.mark_dead(conn, dead_letter, error, now)
         return error
-    inbox.note(conn, consumer.name, [letter.event.event_id])
-    dead_letters.settle(conn, letter, "replayed", now)
-    release(conn, consumer, letter.partition, letter.event.key, now)
+    inbox.note(conn, consumer.name, [dead_letter.event.event_id])
+    dead_letters.settle(conn, dead_letter, "replayed", now)
+    release(conn, consumer, dead_letter.partition, dead_letter.event.key, now)
     return None
 
 
-def skip_letter(conn: Connection, consumer: Consumer, letter: DeadLetter, now: datetime) -> None:
-    """A person decided that this event shall have no effect. Its key goes on."""
-    if not _is_still_dead(conn, letter):
+def skip_dead_letter(conn: Connection, consumer: Consumer, dead_letter: DeadLetter, now: datetime) -> None:
+    """Settles a dead letter without effect, because a person decided so. Its key goes on."""
+    if not _is_still_dead(conn, dead_letter):
         return
-    dead_letters.settle(conn, letter, "skipped", now)
-    release(conn, consumer, letter.partition, letter.event.key, now)
+    dead_letters.settle(conn, dead_letter, "skipped", now)
+    release(conn, consumer, dead_letter.partition, dead_letter.event.key, now)
 
 
 def release(conn: Connection, consumer: Consumer, partition: int, key: str, now: datetime) -> None:
-    """Handle what waits for nothing any more, in order, until one of them fails."""
-    if _held(conn, consumer, partition, {key}, by={"retrying", "dead"}):
+    """Handles the waiting events of a key, in order, until one fails. Does nothing while the key is still blocked."""
+    if _blocked(conn, consumer, partition, {key}, by={"retrying", "dead"}):
         return
     while waiting := dead_letters.waiting(conn, consumer.name, partition, key):
-        for letter in waiting:
-            error, attempts = _twice(conn, consumer, letter.event)
+        for dead_letter in waiting:
+            error, attempts = _try_twice(conn, consumer, dead_letter.event)
             if error is not None:
-                dead_letters.try_later(conn, letter, attempts, error, now, _next_try(now))
+                dead_letters.try_later(conn, dead_letter, attempts, error, now, _next_try(now))
                 return
-            _handled_after_all(conn, letter)
+            _handled_after_all(conn, dead_letter)
 
 
-def _held(
+def _blocked(
     conn: Connection,
     consumer: Consumer,
     partition: int,
     keys: set[str],
     by: Set[str] = frozenset({"retrying", "waiting", "dead"}),
 ) -> set[str]:
-    """Those of these keys whose next event has to wait."""
-    holding = by if consumer.waits_for_dead else by - {"dead"}
+    """Returns those of these keys whose next event has to wait."""
+    blocking = by if consumer.waits_for_dead else by - {"dead"}
     states = dead_letters.open_states(conn, consumer.name, partition, sorted(keys))
-    return {key for key, found in states.items() if found & holding}
+    return {key for key, found in states.items() if found & blocking}
 
 
 def _fresh(conn: Connection, consumer: Consumer, events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
-    """What the consumer wants and has not met yet, each once (E3)."""
+    """Returns the events that the consumer wants and has not seen, each once."""
     wanted = {event.event_id: event for event in events if event.kind in consumer.kinds}
     if not wanted:
         return []
@@ -141,13 +186,13 @@ def _fresh(conn: Connection, consumer: Consumer, events: Sequence[LoggedEvent]) 
 def _one_by_one(
     conn: Connection, consumer: Consumer, events: Sequence[LoggedEvent]
 ) -> tuple[list[LoggedEvent], list[Failure]]:
-    """Those that were handled, and the first of each key that failed; what comes after it in its key is in neither."""
+    """Returns the handled events and the first failure of each key. Events behind a failure are in neither list."""
     handled: list[LoggedEvent] = []
     failures: dict[str, Failure] = {}
     for event in events:
         if event.key in failures:
             continue
-        error, attempts = _twice(conn, consumer, event)
+        error, attempts = _try_twice(conn, consumer, event)
         if error is None:
             handled.append(event)
         else:
@@ -155,49 +200,50 @@ def _one_by_one(
     return handled, list(failures.values())
 
 
-def _twice(conn: Connection, consumer: Consumer, event: LoggedEvent) -> tuple[str | None, int]:
+def _try_twice(conn: Connection, consumer: Consumer, event: LoggedEvent) -> tuple[str | None, int]:
+    """Returns the error, if any, and the number of attempts."""
     if _attempt(conn, consumer, [event]) is None:
         return None, 1
     return _attempt(conn, consumer, [event]), 2
 
 
 def _attempt(conn: Connection, consumer: Consumer, events: list[LoggedEvent]) -> str | None:
-    """Let the handler work; what it wrote before it failed is undone. Returns what went wrong, or None.
+    """Runs the handler and undoes what it wrote if it fails. Returns the error, or None.
 
-    Trouble with the database is nobody's failure: it ends the transaction, and the events come again.
+    Database errors are not handler failures: they end the transaction, and the events are delivered again.
     """
     sql.begin_savepoint(conn)
     try:
         consumer.handle(conn, events)
         sql.keep_savepoint(conn)
-    except Exception as error:  # whatever a handler raises, the log goes on (H83, H98)
+    except Exception as error:  # whatever a handler raises, the log goes on
         if is_the_stores_fault(error):
             raise
         sql.undo_savepoint(conn)
-        words = _words(error)
+        text = _error_text(error)
         if len(events) == 1:
-            log.warning("event.failed", consumer=consumer.name, event_id=events[0].event_id, error=words)
-        return words
+            log.warning("event.failed", consumer=consumer.name, event_id=events[0].event_id, error=text)
+        return text
     return None
 
 
-def _words(error: Exception) -> str:
-    """What the error says, in a form that every database takes. An error need not even be printable."""
+def _error_text(error: Exception) -> str:
+    """Returns the error as text that every database can store. Even printing an error may fail."""
     try:
-        words = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - see above
-        words = f"{type(error).__name__}: it cannot be printed"
-    return words[:LONGEST_ERROR].replace("\0", "").encode(errors="replace").decode()
+        text = f"{type(error).__name__}: it cannot be printed"
+    return text[:LONGEST_ERROR].replace("\0", "").encode(errors="replace").decode()
 
 
-def _is_still_dead(conn: Connection, letter: DeadLetter) -> bool:
-    found = dead_letters.one(conn, letter.id)
+def _is_still_dead(conn: Connection, dead_letter: DeadLetter) -> bool:
+    found = dead_letters.one(conn, dead_letter.id)
     return found is not None and found.state == "dead"
 
 
-def _handled_after_all(conn: Connection, letter: DeadLetter) -> None:
-    inbox.note(conn, letter.consumer, [letter.event.event_id])
-    dead_letters.drop(conn, letter)
+def _handled_after_all(conn: Connection, dead_letter: DeadLetter) -> None:
+    inbox.note(conn, dead_letter.consumer, [dead_letter.event.event_id])
+    dead_letters.drop(conn, dead_letter)
 
 
 def _next_try(now: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""Whether Headwater is well: figures, each with its limit, its state and what to do about it. Pure."""
+"""How Headwater is doing: figures, each with its limit, its state and advice. Pure."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ MOST_VISIBLE_SECONDS = 3.0
 MOST_SLOT_BYTES = 1024**3
 MOST_FAILING_SHARE = 0.1
 STALE_AFTER = timedelta(minutes=90)
-BAD_BEYOND = 10  # times the limit: what is over it is a warning, what is far over it is bad
+BAD_BEYOND = 10  # times the limit: a value over the limit is a warning, one over ten times the limit is bad
 
 State = Literal["ok", "warning", "bad", "unknown"]
 _RANK: Mapping[State, int] = {"unknown": 0, "ok": 0, "warning": 1, "bad": 2}
 
 
 class Figure(NamedTuple):
-    """`limit` is what `value` should stay below. `consumer` says whose figure it is, where each has one.
+    """`value` should stay below `limit`. `consumer` is set where each consumer has a figure of its own.
 
-    `advice` says what to do, or for a value that is not known, why.
+    `advice` says what to do, or why the value is unknown.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Figure(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """All that is judged. `delays` are seconds from write to visible, as listeners of this process saw them."""
+    """What the figures are made of. `delays` are seconds from write to visible, as seen by this process's listeners."""
 
     log: LogHealth
     delays: Sequence[float]
@@ -48,16 +48,16 @@ class Observed(NamedTuple):
 
 
 def judge(seen: Observed, consumers: Sequence[Consumer], now: datetime) -> list[Figure]:
-    rests = {consumer.name: consumer.rest for consumer in consumers}
+    lingers = {consumer.name: consumer.linger for consumer in consumers}
     return [
-        _backlog(seen.log.backlogs, rests, now),
-        *(_lag(backlog, rests.get(backlog.consumer, 0.0), now) for backlog in seen.log.backlogs),
+        _backlog(seen.log.backlogs, lingers, now),
+        *(_lag(backlog, lingers.get(backlog.consumer, 0.0), now) for backlog in seen.log.backlogs),
         *_dead(seen.log),
         _freshness(seen, now),
         _visible(seen.delays),
         *_sources(seen),
         *_log(seen, now),
-        Figure("cache_hit_rate", None, None, "share", "unknown", "Headwater keeps no cache yet."),
+        Figure("cache_hit_rate", None, None, "share", "unknown", "Headwater has no cache yet."),
     ]
 
 
@@ -67,7 +67,7 @@ def overall(figures: Sequence[Figure]) -> State:
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """The smallest value that this share of them does not exceed."""
+    """Returns the smallest value that is at least as large as this share of the values."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * int(share * 100) // 100) - 1)] if ordered else None
 
@@ -78,22 +78,24 @@ def _state(value: float, limit: float) -> State:
     return "warning" if value < limit * BAD_BEYOND else "bad"
 
 
-def _backlog(backlogs: Sequence[Backlog], rests: Mapping[str, float], now: datetime) -> Figure:
-    """Of the slowest consumer. What gathers while a consumer rests on purpose is no trouble."""
+def _backlog(backlogs: Sequence[Backlog], lingers: Mapping[str, float], now: datetime) -> Figure:
+    """The backlog of the slowest consumer. Events that gather while a consumer lingers on purpose are no problem."""
     slowest = max(backlogs, key=lambda backlog: backlog.events, default=None)
     if slowest is None:
         return Figure("outbox_backlog", 0, MOST_BACKLOG, "events", "ok")
     state = _state(slowest.events, MOST_BACKLOG)
-    if state != "ok" and _waited(slowest, now) < MOST_LAG_SECONDS + rests.get(slowest.consumer, 0.0):
+    if state != "ok" and _waited(slowest, now) < MOST_LAG_SECONDS + lingers.get(slowest.consumer, 0.0):
         state = "ok"
-    advice = f"Is a Headwater running that follows the log? {slowest.consumer} has not got there yet."
+    advice = f"Is a Headwater running that follows the log? {slowest.consumer} is behind."
     return Figure("outbox_backlog", slowest.events, MOST_BACKLOG, "events", state, advice if state != "ok" else "")
 
 
-def _lag(backlog: Backlog, rest: float, now: datetime) -> Figure:
-    waited, limit = _waited(backlog, now), MOST_LAG_SECONDS + rest
+def _lag(backlog: Backlog, linger: float, now: datetime) -> Figure:
+    waited, limit = _waited(backlog, now), MOST_LAG_SECONDS + linger
     state = _state(waited, limit)
-    advice = "" if state == "ok" else "Its log says why it waits; without a running Headwater nothing is handled."
+    advice = (
+        "" if state == "ok" else "The log of the running Headwater says why. If none is running, nothing is handled."
+    )
     return Figure("consumer_lag", round(waited, 3), limit, "seconds", state, advice, backlog.consumer)
 
 
@@ -105,7 +107,7 @@ def _dead(log: LogHealth) -> Iterator[Figure]:
     dead = sum(log.dead.values())
     share = dead / max(log.events, dead, 1)
     state: State = "ok" if not dead else "warning" if share < MOST_DEAD_SHARE else "bad"
-    advice = "" if not dead else "`headwater dlq list` shows them: replay them when the cause is gone, or skip them."
+    advice = "" if not dead else "`headwater dlq list` shows them. Replay them when the cause is fixed, or skip them."
     yield Figure("dlq_count", dead, None, "letters", state, advice)
     yield Figure("dlq_share", round(share, 6), MOST_DEAD_SHARE, "share", state)
 
@@ -120,16 +122,19 @@ def _freshness(seen: Observed, now: datetime) -> Figure:
     if not sum(seen.sources_by_status.values()):
         return Figure(name, round(age), limit, unit, "ok")
     state: State = "ok" if age < limit else "bad"
-    advice = "" if state == "ok" else "No visit worked out for long. Is a Headwater crawling, and is the network up?"
+    advice = (
+        ""
+        if state == "ok"
+        else "No visit has succeeded for a long time. Is a Headwater crawling, and is the network up?"
+    )
     return Figure(name, round(age), limit, unit, state, advice)
 
 
 def _visible(delays: Sequence[float]) -> Figure:
-    """From write to visible."""
     found = percentile(delays, 0.95)
     name = "write_to_visible_p95"
     if found is None:
-        why = "Measured while somebody follows the live updates of this process."
+        why = "Measured only while somebody follows the live updates of this process."
         return Figure(name, None, MOST_VISIBLE_SECONDS, "seconds", "unknown", why)
     state = _state(found, MOST_VISIBLE_SECONDS)
     advice = "" if state == "ok" else "The database or this machine is slow, or a long transaction holds the log back."
@@ -141,10 +146,14 @@ def _sources(seen: Observed) -> Iterator[Figure]:
     for status in ("failing", "blocked"):
         count = seen.sources_by_status.get(status, 0)
         state: State = "ok" if count / total < MOST_FAILING_SHARE else "warning"
-        advice = "" if state == "ok" else "The page of sources says what is wrong with each."
+        advice = "" if state == "ok" else "The sources page says what is wrong with each."
         yield Figure(f"sources_{status}", count, None, "sources", state, advice)
     late: State = "ok" if seen.due < max(MOST_BACKLOG, total / 2) else "warning"
-    advice = "" if late == "ok" else "More is due than is visited: more HEADWATER_MAX_CONCURRENCY, or another process."
+    advice = (
+        ""
+        if late == "ok"
+        else "Sources are due faster than they are visited. Raise HEADWATER_MAX_CONCURRENCY, or start another process."
+    )
     yield Figure("sources_due", seen.due, None, "sources", late, advice)
 
 
@@ -152,9 +161,11 @@ def _log(seen: Observed, now: datetime) -> Iterator[Figure]:
     log, limit = seen.log, (seen.kept_for + timedelta(days=1)).total_seconds()
     age = (now - log.oldest_event_at).total_seconds() if log.oldest_event_at else 0.0
     state: State = "ok" if age < limit else "warning"
-    advice = "" if state == "ok" else "Events are kept until every consumer has passed them: one of them stands still."
+    advice = (
+        "" if state == "ok" else "Events are kept until every consumer has passed them. One of the consumers is stuck."
+    )
     yield Figure("oldest_event", round(max(0.0, age)), limit, "seconds", state, advice)
     if log.slot_bytes is not None:
         state = _state(log.slot_bytes, MOST_SLOT_BYTES) if log.slot_kept else "bad"
-        advice = "" if state == "ok" else "Debezium does not read. Start its connector again, or drop the slot."
+        advice = "" if state == "ok" else "Debezium is not reading. Restart its connector, or drop the slot."
         yield Figure("slot_bytes", log.slot_bytes, MOST_SLOT_BYTES, "bytes", state, advice)

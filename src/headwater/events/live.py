@@ -1,7 +1,7 @@
-"""Live updates: one tail of the log for everybody who listens in this process, and who of them may see what.
+"""Live updates: one reader of the log for all listeners of this process, and who of them may see what.
 
-The tail runs while somebody listens. It reads a batch, asks once who follows what, and gives each listener its part.
-Whoever takes too slowly is let go, and never holds the others: it comes back with the mark of what it has seen.
+The reader runs while somebody listens. It reads a batch, asks once who follows what, and gives each listener its part.
+A listener that is too slow is disconnected, so that it never holds up the others. It comes back with its resume token.
 """
 
 from __future__ import annotations
@@ -17,26 +17,24 @@ import structlog
 from sqlalchemy import Connection
 
 from headwater.errors import BadCursor, HeadwaterError, StoreUnavailable
-from headwater.events.bell import Bell
 from headwater.events.cloudevents import envelope
 from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.log import tail
 from headwater.store.log.outbox import LoggedEvent, LogPosition
 from headwater.store.log.tail import Followed
+from headwater.waiting import POLL_SECONDS, SOON_SECONDS, WakeUpSignal, wait
 
 BATCH = 500
-LOOK_SECONDS = 1.0
-SOON_SECONDS = 0.005  # after a ring with nothing to be seen: an older transaction may hide it for a moment
-MOST_WAITING_BYTES = 1024 * 1024
+MAX_WAITING_BYTES = 1024 * 1024
 SAMPLES = 1000
-SLACK = timedelta(hours=1)  # how long the transaction that wrote an event may have been open, with plenty to spare
-_MARK = re.compile(r"([0-9a-f]{1,15})-([0-9a-f]{1,15})-([0-9a-f]{1,11})")
+SLACK = timedelta(hours=1)  # longer than any transaction that writes events stays open
+_TOKEN = re.compile(r"([0-9a-f]{1,15})-([0-9a-f]{1,15})-([0-9a-f]{1,11})")
 log = structlog.get_logger()
 
 
-class Mark(NamedTuple):
-    """How far somebody has seen the log, and when that was the newest there is. Opaque text to clients."""
+class ResumeToken(NamedTuple):
+    """How far a client has seen the log, and when that was the newest position. Opaque text to clients."""
 
     position: LogPosition
     at: datetime
@@ -45,30 +43,30 @@ class Mark(NamedTuple):
         return f"{self.position.xid:x}-{self.position.id:x}-{int(self.at.timestamp() * 1000):x}"
 
 
-def read_mark(text: str) -> Mark:
-    found = _MARK.fullmatch(text)
+def read_resume_token(text: str) -> ResumeToken:
+    found = _TOKEN.fullmatch(text)
     if found is None:
         raise BadCursor("Use the id of the last event that this server sent you, unchanged, or leave it out.")
     xid, id, milliseconds = (int(number, 16) for number in found.groups())
     try:
-        return Mark(LogPosition(xid, id), datetime.fromtimestamp(milliseconds / 1000, UTC))
+        return ResumeToken(LogPosition(xid, id), datetime.fromtimestamp(milliseconds / 1000, UTC))
     except (OverflowError, ValueError, OSError) as error:
-        raise BadCursor("The id's time is none that can be.") from error
+        raise BadCursor("The time in this id is out of range.") from error
 
 
-def is_forgotten(mark: Mark, now: datetime, kept_for: timedelta) -> bool:
-    """Whether what came after the mark may have been deleted from the log already."""
-    return mark.at < now - kept_for + SLACK
+def is_expired(token: ResumeToken, now: datetime, kept_for: timedelta) -> bool:
+    """Whether events after this token may have been deleted from the log already."""
+    return token.at < now - kept_for + SLACK
 
 
-class Audience(NamedTuple):
-    """Somebody who listens, and to which kinds; None: to all."""
+class EventFilter(NamedTuple):
+    """Which events a listener gets: those that its reader may see, of these kinds (None: of all kinds)."""
 
     reader: Reader
     kinds: frozenset[str] | None = None
 
-    def may_see(self, event: LoggedEvent, followed: Set[Followed]) -> bool:
-        """Events of a reader are that reader's alone; those of a source are for whoever follows it."""
+    def admits(self, event: LoggedEvent, followed: Set[Followed]) -> bool:
+        """A reader's events are for that reader alone; those of a source are for everybody who follows it."""
         if self.kinds is not None and event.kind not in self.kinds:
             return False
         reader = self.reader
@@ -84,10 +82,10 @@ def source_of(event: LoggedEvent) -> int | None:
 
 
 class Listener:
-    """What waits to be sent to one connection. `after` is where its part of the log begins."""
+    """The send buffer of one connection. It gets the events after the position `after`."""
 
-    def __init__(self, audience: Audience, after: LogPosition = tail.START) -> None:
-        self.audience = audience
+    def __init__(self, filter: EventFilter, after: LogPosition = tail.START) -> None:
+        self.filter = filter
         self.after = after
         self.ended = False
         self._waiting: deque[bytes] = deque()
@@ -98,15 +96,15 @@ class Listener:
     def is_behind(self) -> bool:
         return bool(self._waiting)
 
-    def offer(self, words: bytes) -> None:
-        """One batch always has room; more has to fit."""
-        if self._waiting and self._size + len(words) > MOST_WAITING_BYTES:
-            log.info("live.too_slow", user=self.audience.reader.user_id)
+    def offer(self, frames: bytes) -> None:
+        """Buffers frames to send. One batch always fits; a listener that has no room for a second one is ended."""
+        if self._waiting and self._size + len(frames) > MAX_WAITING_BYTES:
+            log.info("live.too_slow", user=self.filter.reader.user_id)
             self._waiting.clear()
             self.ended = True
         else:
-            self._waiting.append(words)
-            self._size += len(words)
+            self._waiting.append(frames)
+            self._size += len(frames)
         self._changed.set()
 
     def end(self) -> None:
@@ -114,43 +112,43 @@ class Listener:
         self._changed.set()
 
     async def take(self, seconds: float) -> bytes | None:
-        """What has come; nothing after so many seconds of silence; None at the end."""
+        """Returns what has arrived; nothing after so many seconds without an event; None at the end."""
         if not self._waiting and not self.ended:
             try:
                 await asyncio.wait_for(self._changed.wait(), seconds)
             except TimeoutError:
                 return b""
-        words = b"".join(self._waiting)
+        frames = b"".join(self._waiting)
         self._waiting.clear()
         self._size = 0
         self._changed.clear()
-        return words or (None if self.ended else b"")
+        return frames or (None if self.ended else b"")
 
 
 class Live:
-    """The listeners of this process. `delays` are the last times from write to visible, in seconds."""
+    """The listeners of this process. `delays` are the latest times from write to visible, in seconds."""
 
-    def __init__(self, db: Database, bell: Bell, now: Callable[[], datetime], instance: str) -> None:
-        self._db, self._bell, self._now, self._instance = db, bell, now, instance
+    def __init__(self, db: Database, new_events: WakeUpSignal, now: Callable[[], datetime], instance: str) -> None:
+        self._db, self._new_events, self._now, self._instance = db, new_events, now, instance
         self._listeners: set[Listener] = set()
         self._joining: dict[Listener, asyncio.Future[None]] = {}
         self._position = tail.START
         self._woken: asyncio.Event | None = None
         self._closed = False
-        self._tailing: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
         self.delays: deque[float] = deque(maxlen=SAMPLES)
 
     def count(self, reader: Reader | None = None) -> int:
-        """How many listen; or how many of this reader's."""
+        """Returns how many connections listen: all of them, or those of a reader."""
         everybody = [*self._listeners, *self._joining]
-        return sum(1 for one in everybody if reader is None or one.audience.reader.user_id == reader.user_id)
+        return sum(1 for one in everybody if reader is None or one.filter.reader.user_id == reader.user_id)
 
-    async def join(self, audience: Audience, mark: Mark | None = None) -> Listener:
-        """Listen from now on, or from the mark on: then `missed` has what came since."""
-        listener = Listener(audience, mark.position if mark else tail.START)
+    async def join(self, filter: EventFilter, token: ResumeToken | None = None) -> Listener:
+        """Listens from now on, or from the token on. In the latter case `missed` returns what came in between."""
+        listener = Listener(filter, token.position if token else tail.START)
         self._joining[listener] = asyncio.get_running_loop().create_future()
-        if self._tailing is None:
-            self._tailing = asyncio.create_task(self._tail())
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
         self._wake()
         try:
             await self._joining[listener]
@@ -165,25 +163,25 @@ class Live:
         self._wake()
 
     def close(self) -> None:
-        """Let everybody go; nobody joins any more. For the end of the process."""
+        """Ends all listeners and admits no new ones. For the end of the process."""
         self._closed = True
         for listener in self._listeners:
             listener.end()
         self._wake()
 
-    def mark_of(self, listener: Listener) -> Mark | None:
-        """How far the listener has come; None while something waits to be sent to it."""
-        return None if listener.is_behind else Mark(max(self._position, listener.after), self._now())
+    def resume_token(self, listener: Listener) -> ResumeToken | None:
+        """Returns how far the listener has seen the log, or None while something waits to be sent to it."""
+        return None if listener.is_behind else ResumeToken(max(self._position, listener.after), self._now())
 
-    async def missed(self, listener: Listener, mark: Mark) -> AsyncIterator[bytes]:
-        """What the listener may see of the log between the mark and where it began to listen."""
-        position, users = mark.position, [listener.audience.reader.user_id]
+    async def missed(self, listener: Listener, token: ResumeToken) -> AsyncIterator[bytes]:
+        """Yields what the listener may see of the log between the token and where it began to listen."""
+        position, users = token.position, [listener.filter.reader.user_id]
         while position < listener.after:
             events, followed = await self._db.read(_next, position, users)
             here = [event for event in events if event.position <= listener.after]
-            words = b"".join(self._frame(event) for event in here if listener.audience.may_see(event, followed))
-            if words:
-                yield words
+            frames = b"".join(self._frame(event) for event in here if listener.filter.admits(event, followed))
+            if frames:
+                yield frames
             if len(here) < BATCH:
                 return
             position = here[-1].position
@@ -191,43 +189,44 @@ class Live:
     async def end_of_log(self) -> LogPosition:
         return await self._db.read(tail.end)
 
-    async def _tail(self) -> None:
+    async def _read(self) -> None:
         try:
-            with self._bell.listening() as self._woken:
-                await self._hand_out_until_nobody_listens(self._woken)
+            with self._new_events.listening() as self._woken:
+                await self._send_while_somebody_listens(self._woken)
         finally:
-            self._woken, self._tailing = None, None
+            self._woken, self._reading = None, None
             for listener in self._listeners:
                 listener.end()
             self._refuse("The live updates have ended.")
 
-    async def _hand_out_until_nobody_listens(self, woken: asyncio.Event) -> None:
-        pause, begun = LOOK_SECONDS, False
+    async def _send_while_somebody_listens(self, woken: asyncio.Event) -> None:
+        pause, started = POLL_SECONDS, False
         while True:
             moved = 0
             try:
-                if not begun:
+                if not started:
                     self._position = await self._db.read(tail.end)
-                    begun = True
+                    started = True
                 self._admit()
                 if self._closed or not self._listeners:
                     return
-                moved = await self._hand_out()
+                moved = await self._send_batch()
             except HeadwaterError as error:
                 log.warning("live.waits", error=error.detail)
                 self._refuse(error.detail)
-                pause = LOOK_SECONDS
+                pause = POLL_SECONDS
             if moved:
-                pause = LOOK_SECONDS
+                pause = POLL_SECONDS
             if moved < BATCH:
-                pause = SOON_SECONDS if await _rung(woken, pause) else min(pause * 2, LOOK_SECONDS)
+                # After a signal an older transaction may hide the new events for a moment.
+                pause = SOON_SECONDS if await wait(pause, woken) else min(pause * 2, POLL_SECONDS)
 
     def _admit(self) -> None:
-        """Only between two batches: so everybody gets whole batches, from a known place on."""
+        """Admits new listeners between two batches, so that each gets whole batches from a known position on."""
         for listener, admitted in self._joining.items():
             if self._closed:
                 listener.end()
-            listener.after = max(listener.after, self._position)  # another process may have told it more already
+            listener.after = max(listener.after, self._position)  # another process may have sent it more
             self._listeners.add(listener)
             if not admitted.done():
                 admitted.set_result(None)
@@ -239,26 +238,27 @@ class Live:
                 admitted.set_exception(StoreUnavailable(why))
         self._joining.clear()
 
-    async def _hand_out(self) -> int:
-        users = sorted({listener.audience.reader.user_id for listener in self._listeners})
+    async def _send_batch(self) -> int:
+        """Gives each listener its part of the next batch. Returns the number of events read."""
+        users = sorted({listener.filter.reader.user_id for listener in self._listeners})
         events, followed = await self._db.read(_next, self._position, users)
         if not events:
             return 0
         frames = [(event, self._frame(event)) for event in events]
         for listener in self._listeners:
-            may_see, after = listener.audience.may_see, listener.after
-            words = [frame for event, frame in frames if event.position > after and may_see(event, followed)]
-            if words and not listener.ended:
-                listener.offer(b"".join(words))
+            admits, after = listener.filter.admits, listener.after
+            admitted = [frame for event, frame in frames if event.position > after and admits(event, followed)]
+            if admitted and not listener.ended:
+                listener.offer(b"".join(admitted))
         self._position = events[-1].position
         now = self._now()
         self.delays.extend((now - event.created_at).total_seconds() for event in events)
         return len(events)
 
     def _frame(self, event: LoggedEvent) -> bytes:
-        mark = Mark(event.position, event.created_at)
+        token = ResumeToken(event.position, event.created_at)
         return b"id: %b\nevent: %b\ndata: %b\n\n" % (
-            str(mark).encode(),
+            str(token).encode(),
             event.kind.encode(),
             envelope(event, self._instance),
         )
@@ -272,13 +272,3 @@ def _next(conn: Connection, position: LogPosition, users: list[int]) -> tuple[li
     events = tail.after(conn, position, BATCH)
     sources = sorted({source_id for event in events if (source_id := source_of(event)) is not None})
     return events, tail.followed(conn, sources, users)
-
-
-async def _rung(signal: asyncio.Event, seconds: float) -> bool:
-    """Whether it was set within so many seconds; it is taken back."""
-    try:
-        await asyncio.wait_for(signal.wait(), seconds)
-    except TimeoutError:
-        return False
-    signal.clear()
-    return True

@@ -1,7 +1,7 @@
-"""Second chances: dead letters are replayed or skipped, a part of the log is delivered again, a consumer is rebuilt.
+"""Replays: dead letters are replayed or skipped, part of the log is delivered again, a consumer is rebuilt.
 
-Whatever happens here, happens while the consumer's cursor is held: nobody else handles its events meanwhile. And the
-inbox knows what has had its effect: none has it twice (E5). It works on the outbox, whichever log the consumers follow.
+All of it happens while the consumer's cursor is locked, so nobody else handles its events in the meantime. The inbox
+knows which events took effect: none takes effect twice. It reads the outbox, whichever log the consumers follow.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from sqlalchemy import Connection
 
 from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events import delivery
-from headwater.events import log as event_log
 from headwater.events.delivery import Consumer
 from headwater.store.db import Database
-from headwater.store.log import dead_letters as letters
-from headwater.store.log import inbox, outbox, tail
+from headwater.store.log import dead_letters, inbox, outbox, tail
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.outbox import LogPosition
 from headwater.store.log.tail import START, Window
@@ -28,9 +26,9 @@ Clock = Callable[[], datetime]
 
 
 class Replayed(NamedTuple):
-    """What a replay found in the window for a consumer, and what it did with it; a dry run only says what it would do.
+    """What a replay found in the window for a consumer, and what it did. A dry run says what it would do.
 
-    `unreached` are the newest: the consumer has not come to them yet, and they are left to it.
+    `handled` took effect before. `unreached` are the newest: the consumer has not read that far yet and will.
     """
 
     consumer: str
@@ -46,30 +44,30 @@ class Replayed(NamedTuple):
 def consumer_named(name: str, consumers: Sequence[Consumer]) -> Consumer:
     found = next((consumer for consumer in consumers if consumer.name == name), None)
     if found is None:
-        raise BadInput(f"There is no consumer {name}. There are: {', '.join(one.name for one in consumers)}.")
+        raise BadInput(f"There is no consumer {name}. Known consumers: {', '.join(one.name for one in consumers)}.")
     return found
 
 
-def replay_letter(conn: Connection, consumers: Sequence[Consumer], letter_id: int, now: datetime) -> str | None:
-    """Give a dead letter its effect now; returns what went wrong, or None."""
-    letter, consumer = _take_dead(conn, consumers, letter_id, now)
-    return delivery.replay_letter(conn, consumer, letter, now)
+def replay_dead_letter(
+    conn: Connection, consumers: Sequence[Consumer], dead_letter_id: int, now: datetime
+) -> str | None:
+    """Tries a dead letter once more. Returns the error, or None if it worked."""
+    dead_letter, consumer = _take(conn, consumers, dead_letter_id, now)
+    return delivery.replay_dead_letter(conn, consumer, dead_letter, now)
 
 
-def skip_letter(conn: Connection, consumers: Sequence[Consumer], letter_id: int, now: datetime) -> None:
-    """Let a dead letter have no effect. It is kept as a record."""
-    letter, consumer = _take_dead(conn, consumers, letter_id, now)
-    delivery.skip_letter(conn, consumer, letter, now)
+def skip_dead_letter(conn: Connection, consumers: Sequence[Consumer], dead_letter_id: int, now: datetime) -> None:
+    """Settles a dead letter without effect. It is kept as a record."""
+    dead_letter, consumer = _take(conn, consumers, dead_letter_id, now)
+    delivery.skip_dead_letter(conn, consumer, dead_letter, now)
 
 
-def dead_letters(conn: Connection, consumer: str | None = None, kind: str | None = None) -> list[int]:
-    """The dead letters, of a consumer and a kind if they are given, in the order in which they came."""
+def dead_letter_ids(conn: Connection, consumer: str | None = None, kind: str | None = None) -> list[int]:
+    """Returns the ids of the dead letters, oldest first: all, or those of a consumer or a kind."""
     found: list[int] = []
     before: int | None = None
-    while page := letters.page(conn, before=before, limit=BATCH):
-        found += [
-            letter.id for letter in page if consumer in (None, letter.consumer) and kind in (None, letter.event.kind)
-        ]
+    while page := dead_letters.page(conn, before=before, limit=BATCH):
+        found += [one.id for one in page if consumer in (None, one.consumer) and kind in (None, one.event.kind)]
         before = page[-1].id
     return found[::-1]
 
@@ -83,9 +81,9 @@ def replay_window(
     dry_run: bool = False,
     has_cursors: bool = True,
 ) -> Replayed:
-    """Deliver what is in the window and had no effect yet, in the order of the log. A batch is a transaction.
+    """Delivers what is in the window and has not taken effect, in log order. Each batch is a transaction.
 
-    A consumer that follows Kafka has no cursors that say how far it got: all of the window is delivered.
+    A consumer on Kafka has no cursors that say how far it got, so the whole window is delivered.
     """
     window = window._replace(kinds=window.kinds & consumer.kinds)
     total = Replayed(consumer.name)
@@ -100,42 +98,42 @@ def replay_window(
 
 
 def rebuild(conn: Connection, consumer: Consumer, now: datetime) -> None:
-    """Let a consumer forget everything and begin at the start of the log, in one transaction."""
+    """Empties a consumer and moves it to the start of the log, in one transaction."""
     if consumer.reset is None:
-        raise BadInput(f"{consumer.name} cannot be rebuilt: it does not say how to empty what it has written.")
+        raise BadInput(f"{consumer.name} cannot be rebuilt: it does not declare how to delete what it has written.")
     cursors = range(outbox.partitions(conn))
     for partition in cursors:
         outbox.wait_for_cursor(conn, consumer.name, partition, now)
     consumer.reset(conn)
     inbox.empty(conn, consumer.name)
-    letters.empty(conn, consumer.name)
+    dead_letters.empty(conn, consumer.name)
     for partition in cursors:
         outbox.move_cursor(conn, consumer.name, partition, START, now)
 
 
 def catch_up(db: Database, consumer: Consumer, now: Clock) -> Iterator[int]:
-    """Work the consumer through the log as far as it can be read now; gives how many events each step moved past."""
-    while partitions := db.read_now(event_log.pending, consumer, now()):
-        steps = [db.write_now(event_log.step, consumer, partition, now()) for partition in partitions]
-        yield sum(steps)
-        if not sum(steps):
-            return  # another process is at it
+    """Runs the consumer to the present end of the log. Yields how many events each round moved past."""
+    while partitions := db.read_now(delivery.pending, consumer, now()):
+        moved = sum(db.write_now(delivery.deliver_next, consumer, partition, now()) for partition in partitions)
+        yield moved
+        if not moved:
+            return  # another process holds the cursors
 
 
-def _take_dead(
-    conn: Connection, consumers: Sequence[Consumer], letter_id: int, now: datetime
+def _take(
+    conn: Connection, consumers: Sequence[Consumer], dead_letter_id: int, now: datetime
 ) -> tuple[DeadLetter, Consumer]:
-    """The letter, with the cursor of its partition held: so its state cannot change under us."""
-    letter = letters.one(conn, letter_id)
-    if letter is None:
-        raise NotFound(f"There is no letter {letter_id}.")
-    consumer = consumer_named(letter.consumer, consumers)
-    outbox.wait_for_cursor(conn, consumer.name, letter.partition, now)
-    letter = letters.one(conn, letter_id)
-    if letter is None or letter.state != "dead":
-        state = letter.state if letter else "gone: it has had its effect"
-        raise AlreadyThere(f"Letter {letter_id} is not dead any more; it is {state}.")
-    return letter, consumer
+    """Returns the dead letter, with the cursor of its partition locked so that its state cannot change."""
+    found = dead_letters.one(conn, dead_letter_id)
+    if found is None:
+        raise NotFound(f"There is no dead letter {dead_letter_id}.")
+    consumer = consumer_named(found.consumer, consumers)
+    outbox.wait_for_cursor(conn, consumer.name, found.partition, now)
+    found = dead_letters.one(conn, dead_letter_id)
+    if found is None or found.state != "dead":
+        state = found.state if found else "gone because it took effect"
+        raise AlreadyThere(f"Dead letter {dead_letter_id} is no longer dead; it is {state}.")
+    return found, consumer
 
 
 def _replay_batch(
@@ -149,7 +147,7 @@ def _replay_batch(
     dry_run: bool,
     has_cursors: bool,
 ) -> tuple[Replayed, LogPosition | None]:
-    """The next batch of the window, and where to go on; None at the end."""
+    """Replays the next batch of the window. Returns the counts and the position to go on from, None at the end."""
     reached = outbox.wait_for_cursor(conn, consumer.name, partition, now)
     events = tail.within(conn, partition, window, after=position, limit=BATCH)
     known = inbox.known(conn, consumer.name, [event.event_id for event in events])

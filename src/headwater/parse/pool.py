@@ -79,7 +79,7 @@ class Parsers:
             self._running[process] += 1
             stays = self._running[process] < MOST_DOCUMENTS
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError) as error:
-            raise errors.ReaderStopped(
+            raise errors.ParserStopped(
                 f"Reading took more than {self._cpu_seconds:g} s of CPU time or {self._memory_mb} MB of memory."
             ) from error
         finally:

@@ -56,7 +56,7 @@ def perform(task: ParseTask, kinds: Mapping[str, Kind] = KINDS) -> Parsed:
     except errors.SourceFailure as error:
         return Parsed(error_code=error.code, error=error.detail)
     except MemoryError:
-        return Parsed(error_code=errors.ReaderStopped.code, error="The document needs more memory than is allowed.")
+        return Parsed(error_code=errors.ParserStopped.code, error="The document needs more memory than is allowed.")
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours costs one document, not the process
         words = f"Headwater stumbled over this document ({type(error).__name__}). This is our fault."
         return Parsed(error_code=errors.ReadFailed.code, error=words)

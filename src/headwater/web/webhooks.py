@@ -109,7 +109,7 @@ async def webhook_page(
 @router.post("/webhooks/{webhook_id}/test")
 async def send_ping(parts: WithParts, reader: Asking, webhook_id: Id) -> Response:
     await parts.db.write(asked.ping, reader, webhook_id, parts.now())
-    parts.bell.ring()
+    parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")
 
 
@@ -118,7 +118,7 @@ async def pause_or_resume(
     parts: WithParts, reader: Asking, webhook_id: Id, active: Annotated[bool, Form()]
 ) -> Response:
     await parts.db.write(asked.change, reader, webhook_id, parts.now(), active=active)
-    parts.bell.ring()
+    parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")
 
 
@@ -131,5 +131,5 @@ async def remove(parts: WithParts, reader: Asking, webhook_id: Id) -> Response:
 @router.post("/webhooks/{webhook_id}/deliveries/{delivery_id}/replay")
 async def replay(parts: WithParts, reader: Asking, webhook_id: Id, delivery_id: Id) -> Response:
     await parts.db.write(asked.replay, reader, webhook_id, delivery_id, parts.now())
-    parts.bell.ring()
+    parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")

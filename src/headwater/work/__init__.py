@@ -1,1 +1,1 @@
-"""What runs when."""
+"""The loops that run in the background."""

@@ -1,17 +1,21 @@
-"""What runs when: all periodic work, declared once. The embedded loop runs from it, and so can any other scheduler.
+"""What runs every minute, hour or day: all periodic jobs, and the loop that runs them.
 
-Times are those of the clock, UTC: what runs every two hours runs at 00:00, 02:00 and so on, wherever it runs. Each job
-does no harm when several processes do it, or when it is done by hand.
+Times are UTC clock times: what runs every two hours runs at 00:00, 02:00 and so on, in every process. It does no harm
+if several processes run a job, or if somebody runs it by hand. Any other scheduler can run the jobs from this list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+import structlog
+
 from headwater.crawl import monitors
 from headwater.crawl.monitors import AlertLimits
+from headwater.errors import HeadwaterError
 from headwater.follow import pool
 from headwater.store import visits
 from headwater.store.db import Database
@@ -21,6 +25,7 @@ from headwater.store.sources import leases, listings
 from headwater.store.sources import pool as pooled
 from headwater.store.sources.limits import Budget
 from headwater.store.visits import metrics
+from headwater.waiting import run_until, wait
 
 ANALYSIS, MAINTENANCE, CLEANUP, CRAWLER, MONITORING = QUEUES = (
     "analysis_queue",
@@ -29,12 +34,13 @@ ANALYSIS, MAINTENANCE, CLEANUP, CRAWLER, MONITORING = QUEUES = (
     "crawler_queue",
     "monitoring_queue",
 )
+log = structlog.get_logger()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-class PeriodicTools(NamedTuple):
-    """What the jobs work with. The last five are what reaches further than the store."""
+class JobTools(NamedTuple):
+    """What the jobs need. The last five do more than work on the store."""
 
     db: Database
     now: Callable[[], datetime]
@@ -47,29 +53,29 @@ class PeriodicTools(NamedTuple):
     warm_up: Callable[[], Awaitable[object]]
     ask_hubs: Callable[[], Awaitable[object]]
     forget_events: Callable[[], Awaitable[object]]
-    heal_pictures: Callable[[], Awaitable[object]]
+    heal_images: Callable[[], Awaitable[object]]
 
 
 class Job(NamedTuple):
-    """Periodic work. A run that could not start within `expires` of its time is left out; None: it is made up for."""
+    """Periodic work. A run that cannot start within `expires` of its time is skipped (None: it runs late)."""
 
     name: str
     every: timedelta
     queue: str
     task: str
     does: str
-    work: Callable[[PeriodicTools], Awaitable[object]]
+    work: Callable[[JobTools], Awaitable[object]]
     expires: timedelta | None = None
 
 
-async def _incremental(house: PeriodicTools) -> object:
-    await house.db.write(pool.apply_pool_tiers)
-    return await house.visit_due()
+async def _incremental(tools: JobTools) -> object:
+    await tools.db.write(pool.apply_pool_tiers)
+    return await tools.visit_due()
 
 
-async def _clean_hot(house: PeriodicTools) -> int:
-    posts = await house.db.write(hot.clean, house.hot_for, house.now())
-    return posts + await house.db.write(listings.remove_expired, house.now())
+async def _clean_hot(tools: JobTools) -> int:
+    posts = await tools.db.write(hot.clean, tools.hot_for, tools.now())
+    return posts + await tools.db.write(listings.remove_expired, tools.now())
 
 
 JOBS = (
@@ -79,14 +85,14 @@ JOBS = (
         CRAWLER,
         "tasks.crawler.crawl_seed_communities",
         "Caches the listings of the pool's communities, as far as visits leave requests for it.",
-        lambda house: house.warm_up(),
+        lambda tools: tools.warm_up(),
     ),
     Job(
         "incremental",
         30 * _MINUTE,
         CRAWLER,
         "tasks.crawler.crawl_seed_communities_incremental",
-        "Gives the sources of the pool their tiers, and has visited what is due.",
+        "Assigns tiers to the sources of the pool, and visits what is due.",
         _incremental,
         expires=30 * _MINUTE,
     ),
@@ -95,8 +101,8 @@ JOBS = (
         4 * _HOUR,
         CRAWLER,
         "tasks.crawler.crawl_low_quality_communities",
-        "Makes quiet sources of the pool due that were not seen for eight hours.",
-        lambda house: house.db.write(pooled.revisit_quiet, house.now()),
+        "Makes quiet sources of the pool due that were not visited for eight hours.",
+        lambda tools: tools.db.write(pooled.revisit_quiet, tools.now()),
         expires=_HOUR,
     ),
     Job(
@@ -104,7 +110,7 @@ JOBS = (
         6 * _HOUR,
         CLEANUP,
         "tasks.maintenance.cleanup_expired_posts_hot",
-        "Removes what has expired from the hot store and the cached listings.",
+        "Removes expired posts from the hot store, and expired listings from the cache.",
         _clean_hot,
     ),
     Job(
@@ -112,16 +118,16 @@ JOBS = (
         _DAY,
         MONITORING,
         "tasks.metrics.generate_daily",
-        "Sums up the visits of the days that are over.",
-        lambda house: house.db.write(metrics.count_days, house.now()),
+        "Sums up the visits of past days.",
+        lambda tools: tools.db.write(metrics.count_days, tools.now()),
     ),
     Job(
         "monitor-api-calls",
         _MINUTE,
         MONITORING,
         "tasks.monitoring.monitor_api_calls",
-        "Notes how many requests to Reddit the last minute held; raises and clears the alert about too many.",
-        lambda house: house.db.write(monitors.watch_calls, house.budget, house.limits, house.now()),
+        "Counts the requests to Reddit in the last minute; raises and clears the alert about too many.",
+        lambda tools: tools.db.write(monitors.watch_calls, tools.budget, tools.limits, tools.now()),
         expires=_MINUTE,
     ),
     Job(
@@ -129,8 +135,8 @@ JOBS = (
         5 * _MINUTE,
         MONITORING,
         "tasks.monitoring.monitor_cache_health",
-        "Raises and clears the alert about too few answers that are what we have.",
-        lambda house: house.db.write(monitors.watch_cache, house.limits, house.now()),
+        "Raises and clears the alert about a low cache hit rate.",
+        lambda tools: tools.db.write(monitors.watch_cache, tools.limits, tools.now()),
     ),
     Job(
         "monitor-crawler-health",
@@ -138,47 +144,47 @@ JOBS = (
         MONITORING,
         "tasks.monitoring.monitor_crawler_health",
         "Raises and clears the alert about sources that wait too long for a visit.",
-        lambda house: house.db.write(monitors.watch_crawler, house.limits, house.now()),
+        lambda tools: tools.db.write(monitors.watch_crawler, tools.limits, tools.now()),
     ),
     Job(
         "monitor-warm-up",
         15 * _MINUTE,
         MONITORING,
         "tasks.monitoring.monitor_warmup_metrics",
-        "Says how many communities of the pool have a cached listing that is still good.",
-        lambda house: house.db.read(listings.warmth, house.now()),
+        "Reports how many communities of the pool have a fresh cached listing.",
+        lambda tools: tools.db.read(listings.warmth, tools.now()),
     ),
     Job(
         "count-visits",
         _MINUTE,
         MONITORING,
         "tasks.metrics.count_visits",
-        "Counts the visits of the present hour and the one before.",
-        lambda house: house.db.write(metrics.count_hours, house.now()),
+        "Counts the visits of this hour and the last.",
+        lambda tools: tools.db.write(metrics.count_hours, tools.now()),
     ),
     Job(
         "heal-clock",
         5 * _MINUTE,
         MAINTENANCE,
         "tasks.maintenance.heal_clock",
-        "Brings back what a wrong clock put too far into the future.",
-        lambda house: house.db.write(leases.heal_clock, house.now(), house.lease_for),
+        "Makes sources due now that a wrong clock put too far into the future.",
+        lambda tools: tools.db.write(leases.heal_clock, tools.now(), tools.lease_for),
     ),
     Job(
         "heal-queues",
         5 * _MINUTE,
         MAINTENANCE,
         "tasks.maintenance.heal_queues",
-        "The same for deliveries of webhooks.",
-        lambda house: house.db.write(deliveries.heal_clock, house.now()),
+        "Does the same for webhook deliveries.",
+        lambda tools: tools.db.write(deliveries.heal_clock, tools.now()),
     ),
     Job(
         "ask-hubs",
         _MINUTE,
         CRAWLER,
         "tasks.crawler.ask_hubs",
-        "Asks the hubs of feeds whose time has come to push.",
-        lambda house: house.ask_hubs(),
+        "Asks WebSub hubs for pushes, where a subscription is due.",
+        lambda tools: tools.ask_hubs(),
         expires=_MINUTE,
     ),
     Job(
@@ -186,45 +192,77 @@ JOBS = (
         _HOUR,
         CLEANUP,
         "tasks.maintenance.forget_visits",
-        "Deletes the records of old visits.",
-        lambda house: house.db.write(visits.forget_before, house.now() - house.visits_kept),
+        "Deletes old visit records.",
+        lambda tools: tools.db.write(visits.forget_before, tools.now() - tools.visits_kept),
     ),
     Job(
         "forget-events",
         _HOUR,
         CLEANUP,
         "tasks.maintenance.forget_events",
-        "Deletes events that are older than the replay window and that nobody needs.",
-        lambda house: house.forget_events(),
+        "Deletes events that are older than the replay window and that no consumer needs.",
+        lambda tools: tools.forget_events(),
     ),
     Job(
         "drop-tokens",
         _HOUR,
         CLEANUP,
         "tasks.maintenance.drop_expired_tokens",
-        "Deletes tokens that have expired.",
-        lambda house: house.db.write(accounts.drop_expired, house.now()),
+        "Deletes expired tokens.",
+        lambda tools: tools.db.write(accounts.drop_expired, tools.now()),
     ),
     Job(
-        "heal-pictures",
+        "heal-images",
         _HOUR,
         CLEANUP,
-        "tasks.maintenance.heal_pictures",
-        "Brings records of saved pictures and their files together again.",
-        lambda house: house.heal_pictures(),
+        "tasks.maintenance.heal_images",
+        "Deletes image files without a record, and downloads missing ones again.",
+        lambda tools: tools.heal_images(),
     ),
 )
 
 
 def named(name: str) -> Job | None:
-    """The job of this name, or of this task name."""
+    """Returns the job with this name or task name."""
     return next((job for job in JOBS if name in (job.name, job.task)), None)
 
 
 def next_run(job: Job, after: datetime) -> datetime:
-    """The first time of the job after this one."""
+    """Returns the first scheduled time of the job after this time."""
     return after + job.every - (after - _EPOCH) % job.every
 
 
 def is_expired(job: Job, due_at: datetime, now: datetime) -> bool:
     return job.expires is not None and now - due_at > job.expires
+
+
+async def run_periodic(tools: JobTools, stop: asyncio.Event) -> None:
+    """Runs the jobs until `stop` is set: the queues side by side, the jobs of a queue one after the other."""
+    async with asyncio.TaskGroup() as group:
+        for queue in QUEUES:
+            group.create_task(_run_queue([job for job in JOBS if job.queue == queue], tools, stop))
+
+
+async def _run_queue(jobs: Sequence[Job], tools: JobTools, stop: asyncio.Event) -> None:
+    """Runs each job at the start and then at its times. Cancels a running job at the end: it can be run again."""
+    due = dict.fromkeys(jobs, tools.now())
+    while jobs and not stop.is_set():
+        for job in jobs:
+            now = tools.now()
+            due_at, due[job] = due[job], min(due[job], next_run(job, now))  # sooner if the clock was set back
+            if now >= due_at and not stop.is_set():
+                due[job] = next_run(job, now)
+                await run_until(stop, _run(job, due_at, tools))
+        await wait((min(due.values()) - tools.now()).total_seconds(), stop=stop)
+
+
+async def _run(job: Job, due_at: datetime, tools: JobTools) -> None:
+    """Logs a failure. The job is tried again at its next time."""
+    if is_expired(job, due_at, tools.now()):
+        log.info("job.expired", job=job.name, due_at=due_at.isoformat())
+        return
+    try:
+        result = await job.work(tools)
+        log.debug("job.done", job=job.name, result=result)
+    except HeadwaterError as error:
+        log.warning("job.failed", job=job.name, error=error.detail)

@@ -128,7 +128,7 @@ def try_later(
     _failed.once(conn, "retrying", attempts, error, now, next_try_at, now, letter.id)
 
 
-def bury(conn: Connection, letter: DeadLetter, error: str, now: datetime) -> None:
+def mark_dead(conn: Connection, letter: DeadLetter, error: str, now: datetime) -> None:
     _failed.once(conn, "dead", 1, error, now, None, now, letter.id)
 
 

@@ -60,7 +60,7 @@ def empty(conn: Connection, consumer: str) -> None:
 
 
 def begin_handling(conn: Connection, consumer: str, partition: int, event_id: str, now: datetime) -> int:
-    """Somebody begins; returns the how manieth time this is."""
+    """Records that handling begins. Returns the attempt number."""
     _begin.once(conn, consumer, partition, event_id, now)
     tries: int = _tries.all(conn, consumer, partition, event_id)[0][0]
     return tries

@@ -32,14 +32,14 @@ class StoreLocks:
     def __init__(self, db: Database, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
 
-    async def take(self, name: str, owner: str, lease: timedelta) -> int | None:
+    async def acquire(self, name: str, owner: str, lease: timedelta) -> int | None:
         now = self._now()
         return await self._db.write(take, name, owner, now + lease, now)
 
     async def is_held(self, name: str, owner: str) -> bool:
         return await self._db.read(is_held, name, owner, self._now())
 
-    async def drop(self, name: str, owner: str) -> bool:
+    async def release(self, name: str, owner: str) -> bool:
         return await self._db.write(drop, name, owner)
 
 

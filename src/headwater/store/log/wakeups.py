@@ -9,14 +9,14 @@ import structlog
 
 from headwater.store.db import Database
 from headwater.store.log.outbox import CHANNEL
+from headwater.waiting import TROUBLE_SECONDS, wait
 
-TROUBLE_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 log = structlog.get_logger()
 
 
-async def listen(db: Database, ring: Callable[[], None], stop: asyncio.Event) -> None:
-    """Ring at each notification until `stop` is set. A lost connection is made again."""
+async def listen(db: Database, wake: Callable[[], None], stop: asyncio.Event) -> None:
+    """Calls `wake` at each notification until `stop` is set. Reconnects when the connection is lost."""
     import psycopg  # SQLite does without it
 
     address = db.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
@@ -24,17 +24,10 @@ async def listen(db: Database, ring: Callable[[], None], stop: asyncio.Event) ->
         try:
             async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
-                ring()  # whatever was said before we listened
+                wake()  # whatever was said before we listened
                 while not stop.is_set():
                     async for _ in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):
-                        ring()
+                        wake()
         except psycopg.Error as error:
             log.warning("wakeups.lost", error=str(error).strip())
-            await _pause(stop)
-
-
-async def _pause(stop: asyncio.Event) -> None:
-    try:
-        await asyncio.wait_for(stop.wait(), TROUBLE_SECONDS)
-    except TimeoutError:
-        return
+            await wait(TROUBLE_SECONDS, stop=stop)

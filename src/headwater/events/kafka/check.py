@@ -1,4 +1,4 @@
-"""Whether events really get from PostgreSQL to Kafka: each part of a deployment in turn, with what to do about it."""
+"""Checks whether events get from PostgreSQL to Kafka: each part in turn, and what to do if it is broken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaException
 
 from headwater.errors import HeadwaterError
-from headwater.events.kafka_setup import (
+from headwater.events.kafka.setup import (
     ANSWER_SECONDS,
     Cluster,
     Topic,
@@ -23,7 +23,7 @@ from headwater.events.kafka_setup import (
 from headwater.store.db import Database
 from headwater.store.log import replication
 
-BEHIND_BYTES = 256 * 1024 * 1024  # a slot moves at least with each heartbeat; that is ten seconds of a busy server
+BEHIND_BYTES = 256 * 1024 * 1024  # a heartbeat moves the slot every ten seconds; a busy server writes less in between
 SET_UP = "run `headwater kafka setup`"
 
 
@@ -34,7 +34,7 @@ class KafkaFinding(NamedTuple):
 
 
 async def check(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> list[KafkaFinding]:
-    """What is found, in the order of an event's way. The arguments are those of `set_up`."""
+    """Returns the findings in the order in which an event passes the parts. The arguments are those of `set_up`."""
     return [finding async for finding in _findings(cluster, db, database_url, retention)]
 
 
@@ -73,25 +73,25 @@ def judge_wal_level(level: str) -> KafkaFinding:
 def judge_publication(cluster: Cluster, found: replication.Publication | None) -> KafkaFinding:
     name = cluster.publication
     if found is None:
-        return KafkaFinding("publication", False, f"{name} is not there; {SET_UP}")
+        return KafkaFinding("publication", False, f"{name} does not exist; {SET_UP}")
     if found.tables != (replication.TABLE,):
-        held = ", ".join(found.tables) or "nothing"
-        return KafkaFinding("publication", False, f"{name} holds {held}; drop it and {SET_UP}")
+        tables = ", ".join(found.tables) or "nothing"
+        return KafkaFinding("publication", False, f"{name} publishes {tables}; drop it and {SET_UP}")
     if not found.inserts_only:
-        return KafkaFinding("publication", False, f"{name} tells of more than inserts; drop it and {SET_UP}")
-    return KafkaFinding("publication", True, f"{name} tells of inserts into {replication.TABLE}")
+        return KafkaFinding("publication", False, f"{name} publishes more than inserts; drop it and {SET_UP}")
+    return KafkaFinding("publication", True, f"{name} publishes inserts into {replication.TABLE}")
 
 
 def judge_slot(cluster: Cluster, found: replication.Slot | None) -> KafkaFinding:
     name = cluster.name
     if found is None:
-        return KafkaFinding("slot", False, f"{name} is not there; the connector makes it when it starts")
+        return KafkaFinding("slot", False, f"{name} does not exist; the connector creates it when it starts")
     if not found.kept:
         return KafkaFinding(
             "slot", False, f"{name} lost its log (max_slot_wal_keep_size); drop it and restart the connector"
         )
     if not found.active:
-        return KafkaFinding("slot", False, f"nobody reads {name}, {found.behind:,} bytes behind; see to Kafka Connect")
+        return KafkaFinding("slot", False, f"nobody reads {name}, {found.behind:,} bytes behind; check Kafka Connect")
     if found.behind > BEHIND_BYTES:
         return KafkaFinding(
             "slot", False, f"{name} is {found.behind:,} bytes behind; Kafka or the connector is too slow"
@@ -111,7 +111,7 @@ def _of_connector(cluster: Cluster, wanted: dict[str, str]) -> list[KafkaFinding
 
 
 def judge_status(cluster: Cluster, status: dict[str, Any]) -> KafkaFinding:
-    """One that failed says why in the first line of its trace."""
+    """The first line of the trace says why a connector failed."""
     parts = [status.get("connector", {}), *status.get("tasks", [])]
     for part in parts:
         if part.get("state") != "RUNNING":
@@ -121,15 +121,15 @@ def judge_status(cluster: Cluster, status: dict[str, Any]) -> KafkaFinding:
             )
     if len(parts) < 2:
         return KafkaFinding("connector", False, f"{cluster.connector} has no task yet; try again in a moment")
-    return KafkaFinding("connector", True, f"{cluster.connector} and its task run")
+    return KafkaFinding("connector", True, f"{cluster.connector} and its task are running")
 
 
 def judge_configuration(wanted: dict[str, str], found: dict[str, str]) -> KafkaFinding:
-    """Names alone: a value may be a password."""
+    """Prints only names: a value may be a password."""
     other = sorted(name for name in {*wanted, *found} - {"name"} if wanted.get(name) != found.get(name))
     if other:
-        return KafkaFinding("configuration", False, f"other than Headwater's: {', '.join(other)}; {SET_UP}")
-    return KafkaFinding("configuration", True, "the connector has Headwater's")
+        return KafkaFinding("configuration", False, f"differs from Headwater's: {', '.join(other)}; {SET_UP}")
+    return KafkaFinding("configuration", True, "the connector has Headwater's configuration")
 
 
 def _of_kafka(cluster: Cluster, wanted: list[Topic]) -> list[KafkaFinding]:
@@ -143,10 +143,10 @@ def _of_kafka(cluster: Cluster, wanted: list[Topic]) -> list[KafkaFinding]:
 
 
 def judge_topic(topic: Topic, partitions: int | None) -> KafkaFinding:
-    """More partitions than needed stay empty. With fewer, the connector stops at the first event that has no place."""
+    """Extra partitions stay empty. With too few, the connector stops at the first event for a missing partition."""
     what = f"topic {topic.name}"
     if partitions is None:
-        return KafkaFinding(what, False, f"is not there; {SET_UP}")
+        return KafkaFinding(what, False, f"does not exist; {SET_UP}")
     if partitions < topic.partitions:
         advice = f"add some: kafka-topics.sh --alter --topic {topic.name} --partitions {topic.partitions}"
         return KafkaFinding(what, False, f"{partitions} partitions instead of {topic.partitions}; {advice}")

@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import Connection, text
 
 from headwater.errors import StoreUnavailable
-from headwater.events import log
+from headwater.events import delivery
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
-from headwater.events.poison import MOST_TRIES, FirstBatches
+from headwater.events.poison import MAX_ATTEMPTS, PoisonGuard
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
 from headwater.store.log.outbox import LoggedEvent
@@ -24,7 +24,7 @@ from support.log import Recorder, append, consume_all, number_of
 from support.posts import NOON
 
 DEADLY = 7
-MOST_DEATHS = 4 * MOST_TRIES
+MOST_DEATHS = 4 * MAX_ATTEMPTS
 HANDLE_UNTIL_DEATH = f"""
 import asyncio, os, signal, sys
 sys.path.insert(0, {os.path.dirname(os.path.dirname(__file__))!r})
@@ -75,24 +75,24 @@ def test_an_event_that_kills_its_process_is_a_dead_letter_after_a_few_deaths_and
         deaths += 1
         assert deaths <= MOST_DEATHS
     consume_all(db, Consumer("deadly", frozenset({SOURCE_RETIRED.name}), lambda conn, events: None))
-    assert deaths >= 2 * MOST_TRIES
+    assert deaths >= 2 * MAX_ATTEMPTS
     assert db.read_now(effects) == [number for number in range(12) if number != DEADLY]
     (letter,) = db.read_now(dead_letters.page)
     assert number_of(letter.event) == DEADLY
-    assert letter.error == f"The process ended {MOST_TRIES} times while it handled this event."
+    assert letter.error == f"The process ended {MAX_ATTEMPTS} times while it handled this event."
     assert db.read_now(lambda conn: conn.execute(text("SELECT count(*) FROM consumer_trials")).scalar_one()) == 0
 
 
 def died(db: Database, name: str, *event_ids: str) -> None:
     """As if processes had begun this in vain, as often as is allowed."""
     for event_id in event_ids:
-        row = {"name": name, "event_id": event_id, "tries": MOST_TRIES, "now": "2026-11-02 12:00:00+00:00"}
+        row = {"name": name, "event_id": event_id, "tries": MAX_ATTEMPTS, "now": "2026-11-02 12:00:00+00:00"}
         statement = text("INSERT INTO consumer_trials VALUES (:name, 0, :event_id, :tries, :now)")
         db.write_now(lambda conn, row=row, statement=statement: conn.execute(statement, row))  # type: ignore[misc]
 
 
 def first_batch(db: Database, consumer: Consumer) -> list[LoggedEvent]:
-    return db.write_now(log.next_batch, consumer, 0)
+    return db.write_now(delivery.next_batch, consumer, 0)
 
 
 def test_a_letter_whose_retry_kills_the_process_is_dead_too(on_sqlite: Database) -> None:  # H88
@@ -104,7 +104,7 @@ def test_a_letter_whose_retry_kills_the_process_is_dead_too(on_sqlite: Database)
     )
     died(on_sqlite, recorder.consumer.name, "", event_id)
     later = NOON + timedelta(minutes=1)
-    first = FirstBatches(on_sqlite, recorder.consumer, log.take, lambda: later)
+    first = PoisonGuard(on_sqlite, recorder.consumer, delivery.deliver_batch, lambda: later)
     asyncio.run(first.handle(0, []))
     (letter,) = on_sqlite.read_now(dead_letters.page)
     assert letter.event.event_id == event_id
@@ -120,13 +120,13 @@ def test_trouble_with_the_store_is_no_death_of_the_process(on_sqlite: Database) 
     def in_trouble(*_: object) -> int:
         raise StoreUnavailable("The store is away.")
 
-    first = FirstBatches(on_sqlite, recorder.consumer, in_trouble, lambda: NOON)
-    for _ in range(MOST_TRIES + 2):
+    first = PoisonGuard(on_sqlite, recorder.consumer, in_trouble, lambda: NOON)
+    for _ in range(MAX_ATTEMPTS + 2):
         with pytest.raises(StoreUnavailable):
             asyncio.run(first.handle(0, first_batch(on_sqlite, recorder.consumer)))
     tries = on_sqlite.read_now(lambda conn: conn.execute(text("SELECT tries FROM consumer_trials")).scalar_one())
     assert tries == 1
-    assert not first.is_over(0)
+    assert not first.has_survived(0)
 
 
 def test_after_a_few_deaths_each_event_is_begun_by_itself(on_sqlite: Database) -> None:
@@ -141,8 +141,8 @@ def test_after_a_few_deaths_each_event_is_begun_by_itself(on_sqlite: Database) -
         recorder.handle(conn, events)
 
     consumer = recorder.consumer._replace(handle=handle)
-    first = FirstBatches(on_sqlite, consumer, log.take, lambda: NOON)
+    first = PoisonGuard(on_sqlite, consumer, delivery.deliver_batch, lambda: NOON)
     assert asyncio.run(first.handle(0, first_batch(on_sqlite, consumer))) == 3
     assert (batches, recorder.seen) == ([1, 1, 1], [1, 2, 3])
-    assert first.is_over(0)
+    assert first.has_survived(0)
     assert [number_of(event) for event in first_batch(on_sqlite, consumer)] == []

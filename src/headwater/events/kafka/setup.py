@@ -1,6 +1,6 @@
-"""What a deployment with Kafka consists of: topics, a publication in PostgreSQL, and Debezium's connector between them.
+"""What Kafka needs: topics, a publication in PostgreSQL, and Debezium's connector between them.
 
-`set_up` makes what is missing and may be run again at any time. `deploy/` holds the same things as files.
+`set_up` creates what is missing. It can be run again at any time. `deploy/` holds the same things as files.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from headwater.store.log import replication
 from headwater.store.log.outbox import PARTITIONS
 
 ANSWER_SECONDS = 10.0
-CHANGE_SECONDS = 100.0  # Kafka Connect itself gives up after 90
+CHANGE_SECONDS = 100.0  # Kafka Connect gives up after 90
 BUSY_SECONDS = 0.2
 ROUTER = "io.debezium.transforms.outbox.EventRouter"
 TRANSFORMS = "org.apache.kafka.connect.transforms"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-# Which column of the outbox becomes which header (CloudEvents 1.0, binary mode), beside those that are always the same.
+# Which column of the outbox becomes which header (CloudEvents 1.0, binary mode). Other headers are always the same.
 HEADERS = {
     "event_id": "ce_id",
     "kind": "ce_type",
@@ -49,7 +49,7 @@ FIXED_HEADERS = {"ce_source": "headwater", "content-type": "application/json"}
 
 
 class Cluster(NamedTuple):
-    """Where Kafka and Kafka Connect are, and what is ours there. `name` names the connector, the slot and the like."""
+    """Where Kafka and Kafka Connect are, and what is called how there. `name` is part of every name."""
 
     brokers: str
     connect_url: str
@@ -79,10 +79,10 @@ class Topic(NamedTuple):
 
 
 def topics(cluster: Cluster, retention: timedelta) -> list[Topic]:
-    """A topic for each domain.
+    """Returns a topic for each domain, and one for heartbeats.
 
-    A consumer that lost its place begins at the start of a topic. Its inbox knows what had its effect, and remembers a
-    day longer than events are kept. Kafka deletes whole segments: with short ones nothing is there for much longer.
+    A consumer that lost its offset starts at the beginning of a topic. Its inbox knows what has taken effect: it keeps
+    that for a day longer than events are kept. Kafka deletes whole segments, so segments are short.
     """
     kept = {"retention.ms": _milliseconds(retention), "segment.ms": _milliseconds(timedelta(hours=12))}
     events = [Topic(cluster.topic(domain), PARTITIONS, kept) for domain in DOMAINS]
@@ -90,7 +90,7 @@ def topics(cluster: Cluster, retention: timedelta) -> list[Topic]:
 
 
 def connector(cluster: Cluster, database_url: str) -> dict[str, str]:
-    """The configuration of Debezium's connector. Every choice that is not a default has its reason here."""
+    """Returns the configuration of Debezium's connector. Whatever is not a default has its reason here."""
     database = make_url(database_url)
     return {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
@@ -102,7 +102,7 @@ def connector(cluster: Cluster, database_url: str) -> dict[str, str]:
         "database.dbname": database.database or "",
         "plugin.name": "pgoutput",
         "slot.name": cluster.name,
-        # The publication is ours to make: one that Debezium makes tells of deletes as well.
+        # We create the publication: one that Debezium creates would publish deletes as well.
         "publication.name": cluster.publication,
         "publication.autocreate.mode": "disabled",
         "table.include.list": f"public.{replication.TABLE}",
@@ -110,14 +110,14 @@ def connector(cluster: Cluster, database_url: str) -> dict[str, str]:
         **_snapshot(),
         **_heartbeat(),
         "extended.headers.enabled": "false",
-        # The default of half a second is most of the time from a commit to its consumers.
+        # The default of half a second would be most of the delay from commit to consumer.
         "poll.interval.ms": "20",
-        # One request is under way at a time, for the sake of order; it should hold more than the default.
+        # One request is in flight at a time, to keep the order. So it should hold more than the default.
         "producer.override.batch.size": "131072",
         "producer.override.linger.ms": "5",
-        # After PostgreSQL was away; the default is ten seconds.
+        # How long to wait after PostgreSQL was down. The default is ten seconds.
         "retriable.restart.connector.wait.ms": "1000",
-        # A domain that has no topic yet gets one of the same shape.
+        # A domain without a topic gets one of the same shape.
         "topic.creation.default.partitions": str(PARTITIONS),
         "topic.creation.default.replication.factor": "-1",
         "key.converter": STRING,
@@ -128,7 +128,7 @@ def connector(cluster: Cluster, database_url: str) -> dict[str, str]:
 
 
 def _snapshot() -> dict[str, str]:
-    """Events from before the connector, or from a time without a slot, are read from the table, in the log's order."""
+    """Events from before the connector, or from a time without a slot, are read from the table, in log order."""
     table = f"public.{replication.TABLE}"
     return {
         "snapshot.mode": "when_needed",
@@ -138,7 +138,7 @@ def _snapshot() -> dict[str, str]:
 
 
 def _heartbeat() -> dict[str, str]:
-    """On a server where only other databases are busy nothing would move the slot, and the disk would fill."""
+    """Without heartbeats, a server on which only other databases are busy would never move the slot and fill up."""
     return {
         "heartbeat.interval.ms": "10000",
         "heartbeat.action.query": "SELECT pg_logical_emit_message(false, 'headwater.heartbeat', '')",
@@ -147,11 +147,11 @@ def _heartbeat() -> dict[str, str]:
 
 
 def _transforms(cluster: Cluster) -> dict[str, str]:
-    """A row becomes a record. `route.topic.regex` stays at its default, or `${routedByValue}` is not replaced."""
+    """Turns a row into a record. `route.topic.regex` must keep its default, or `${routedByValue}` is not replaced."""
     placed = ["partition:partition", *(f"{column}:header:{header}" for column, header in HEADERS.items())]
     chosen = {
         "transforms": ",".join(["version", "specversion", "outbox", "id", *map(_alias, FIXED_HEADERS)]),
-        # InsertHeader would make a number of 1.0 and a 1 of that: the text goes by way of a field.
+        # InsertHeader would turn 1.0 into a number and that into 1. A field keeps it as text.
         "transforms.version.type": f"{TRANSFORMS}.InsertField$Value",
         "transforms.version.static.field": "specversion",
         "transforms.version.static.value": "1.0",
@@ -185,9 +185,9 @@ def _milliseconds(time: timedelta) -> str:
 
 
 def deploy_files() -> dict[str, str]:
-    """The files in `deploy/` for those who set up by hand: as `set_up` would do it, in a cluster of usual names."""
+    """Returns the files in `deploy/` for people who set up by hand: what `set_up` would do, with the usual names."""
     usual = Cluster("kafka:9092", "http://connect:8083")
-    password = quote("${env:HEADWATER_DATABASE_PASSWORD}", safe="")  # Kafka Connect puts the value in its place
+    password = quote("${env:HEADWATER_DATABASE_PASSWORD}", safe="")  # Kafka Connect replaces it with the value
     config = connector(usual, f"postgresql://headwater:{password}@postgres:5432/headwater")
     declared = [topic._asdict() for topic in topics(usual, timedelta(days=7))]
     return {
@@ -197,17 +197,20 @@ def deploy_files() -> dict[str, str]:
 
 
 async def set_up(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> list[str]:
-    """Make topics, publication and connector; returns what was done. `database_url` is how Kafka Connect reaches it."""
+    """Creates topics, publication and connector. Returns what was done.
+
+    `database_url` is the address at which Kafka Connect reaches PostgreSQL.
+    """
     if db.is_sqlite:
         raise LogUnavailable("Kafka gets its events from PostgreSQL. Set HEADWATER_DATABASE_URL to postgresql://…")
     made = await asyncio.to_thread(make_topics, cluster, topics(cluster, retention))
-    done = [f"topic {name} made" for name in made]
+    done = [f"topic {name} created" for name in made]
     if await db.write(replication.make_publication, cluster.publication):
-        done.append(f"publication {cluster.publication} made")
+        done.append(f"publication {cluster.publication} created")
     if await asyncio.to_thread(register, cluster, connector(cluster, database_url)):
         done.append(f"connector {cluster.connector} registered")
     elif await asyncio.to_thread(restart_failed, cluster):
-        done.append(f"connector {cluster.connector} had failed, and was started again")
+        done.append(f"connector {cluster.connector} had failed and was restarted")
     return done
 
 
@@ -216,7 +219,7 @@ def open_admin(cluster: Cluster) -> AdminClient:
 
 
 def make_topics(cluster: Cluster, wanted: Iterable[Topic]) -> list[str]:
-    """Make the topics that are missing; returns their names."""
+    """Creates the missing topics. Returns their names."""
     admin = open_admin(cluster)
     new = [NewTopic(topic.name, num_partitions=topic.partitions, config=topic.settings) for topic in wanted]
     answers = admin.create_topics(new, request_timeout=ANSWER_SECONDS)
@@ -230,12 +233,12 @@ def _is_made(name: str, answer: Future[None], cluster: Cluster) -> bool:
         problem = error.args[0]
         if problem.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return False
-        raise LogUnavailable(f"Kafka at {cluster.brokers} did not make the topic {name}: {problem.str()}") from error
+        raise LogUnavailable(f"Kafka at {cluster.brokers} did not create the topic {name}: {problem.str()}") from error
     return True
 
 
 def register(cluster: Cluster, wanted: dict[str, str]) -> bool:
-    """Give Kafka Connect this configuration, unless it has it; returns whether it had not."""
+    """Gives Kafka Connect this configuration. Returns False if it had it already."""
     if registered(cluster) == {**wanted, "name": cluster.connector}:
         return False
     ask_connect(cluster, "PUT", f"/connectors/{cluster.connector}/config", wanted)
@@ -243,7 +246,7 @@ def register(cluster: Cluster, wanted: dict[str, str]) -> bool:
 
 
 def restart_failed(cluster: Cluster) -> bool:
-    """Kafka Connect leaves a connector that failed as it is; returns whether this one had."""
+    """Restarts the connector if it failed, which Kafka Connect does not do. Returns whether it had failed."""
     status = ask_connect(cluster, "GET", f"/connectors/{cluster.connector}/status") or {}
     parts = [status.get("connector", {}), *status.get("tasks", [])]
     failed = any(part.get("state") == "FAILED" for part in parts)
@@ -257,13 +260,13 @@ def unregister(cluster: Cluster) -> None:
 
 
 def registered(cluster: Cluster) -> dict[str, str] | None:
-    """The configuration that Kafka Connect has, or None."""
+    """Returns the configuration in Kafka Connect, or None."""
     config: dict[str, str] | None = ask_connect(cluster, "GET", f"/connectors/{cluster.connector}/config")
     return config
 
 
 def ask_connect(cluster: Cluster, method: str, path: str, body: object = None) -> Any:
-    """One request to Kafka Connect; None where there is no such thing. Repeated while workers come and go (409)."""
+    """Makes a request to Kafka Connect. Returns None for a 404. Repeats it while workers rebalance (409)."""
     request = urllib.request.Request(
         cluster.connect_url.rstrip("/") + path,
         method=method,

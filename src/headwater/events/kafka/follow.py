@@ -1,8 +1,9 @@
-"""The log, on Kafka: consumers follow the topics that Debezium fills from the outbox.
+"""Runs the consumers on Kafka: they follow the topics that Debezium fills from the outbox.
 
-A consumer is a group. Kafka gives each process some partitions, the same ones of every topic; a batch of one partition
-is delivered in one transaction, and its offset is committed after that. So a record may come again, and the inbox knows
-it; none is passed over. Order holds for a key within its domain: two topics are read side by side.
+Each consumer is a consumer group. Kafka assigns partitions to processes, the same ones of every topic. A batch of one
+partition is delivered in one transaction, and its offset is committed after that. So a record may come twice, and then
+the inbox knows it; none is skipped. Events with the same key stay in order within their domain, because each domain is
+a topic of its own.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from sqlalchemy import Connection
 
 from headwater.errors import HeadwaterError, UnreadableEvent
 from headwater.events.delivery import Consumer, deliver, retry
-from headwater.events.poison import FirstBatches
+from headwater.events.poison import PoisonGuard
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
 from headwater.store.log.outbox import LoggedEvent, LogPosition
+from headwater.waiting import TROUBLE_SECONDS, wait
 
-LOOK_SECONDS = 0.5
+FETCH_SECONDS = 0.5  # how long to wait for the first record of a batch
 RETRY_SECONDS = 1.0
-TROUBLE_SECONDS = 5.0
 log = structlog.get_logger()
 Clock = Callable[[], datetime]
 T = TypeVar("T")
 
 
 def topics_of(kinds: Iterable[str], prefix: str = "events") -> list[str]:
-    """The topics in which events of these kinds are: one for each domain."""
+    """Returns the topics that carry events of these kinds. Each domain has one."""
     return sorted({f"{prefix}.{kind.partition('.')[0]}" for kind in kinds})
 
 
 def read_record(message: Message) -> LoggedEvent:
-    """The event that a record carries: CloudEvents 1.0 in binary mode, as the connector writes it."""
+    """Returns the event in a record: CloudEvents 1.0 in binary mode, as the connector writes it."""
     try:
         headers = {name: _text(value) for name, value in _pairs(message)}
         return LoggedEvent(
@@ -58,7 +59,7 @@ def read_record(message: Message) -> LoggedEvent:
         )
     except (KeyError, ValueError) as error:
         place = f"{message.topic()}, partition {message.partition()}, offset {message.offset()}"
-        raise UnreadableEvent(f"The record in {place} is no event of ours: {error!r}") from error
+        raise UnreadableEvent(f"The record in {place} is not a Headwater event: {error!r}") from error
 
 
 def _pairs(message: Message) -> list[tuple[str, str | bytes | None]]:
@@ -91,56 +92,50 @@ def _moment(value: str) -> datetime:
 async def follow(
     db: Database, consumer: Consumer, brokers: str, now: Clock, stop: asyncio.Event, *, prefix: str = "events"
 ) -> None:
-    """Let a consumer follow its topics until `stop` is set. Where Kafka or the store is away, it waits for them."""
+    """Runs a consumer on its topics until `stop` is set. While Kafka or the database is down, it waits for them."""
     membership = Membership(consumer, brokers, prefix)
-    first = FirstBatches(db, consumer, step, now)
+    guard = PoisonGuard(db, consumer, deliver_batch, now)
     retried = 0.0
     try:
         while not stop.is_set():
             messages = await membership.next(consumer.batch)
             try:
-                await _deliver_all(db, consumer, membership, messages, now, first)
+                await _deliver_all(db, consumer, membership, messages, now, guard)
                 if time.monotonic() - retried > RETRY_SECONDS:
                     await _retry_due(db, consumer, now)
                     retried = time.monotonic()
             except HeadwaterError as error:
                 log.warning("consumer.waits", consumer=consumer.name, error=error.detail)
-                await _rest(TROUBLE_SECONDS, stop)
-            except Exception:  # whatever goes wrong in one consumer, it goes on and so do the others (H98)
+                await wait(TROUBLE_SECONDS, stop=stop)
+            except Exception:  # a bug in one consumer must not stop it for good, nor stop the others
                 log.exception("consumer.failed", consumer=consumer.name)
-                await _rest(TROUBLE_SECONDS, stop)
+                await wait(TROUBLE_SECONDS, stop=stop)
             if messages:
-                await _rest(consumer.rest, stop)
+                await wait(consumer.linger, stop=stop)
     finally:
         await membership.end()
 
 
-async def _rest(seconds: float, stop: asyncio.Event) -> None:
-    if seconds > 0:
-        await asyncio.wait([waiting := asyncio.ensure_future(stop.wait())], timeout=seconds)
-        waiting.cancel()
-
-
 async def _deliver_all(
-    db: Database, consumer: Consumer, membership: Membership, messages: list[Message], now: Clock, first: FirstBatches
+    db: Database, consumer: Consumer, membership: Membership, messages: list[Message], now: Clock, guard: PoisonGuard
 ) -> None:
-    """Deliver partition by partition. What could not be delivered is read again: it was never passed."""
+    """Delivers partition by partition. What could not be delivered is read again: its offset was not committed."""
     left = by_partition(messages)
     try:
         for partition in list(left):
             events = readable(left[partition])
-            if first.is_over(partition):
-                await db.write(step, consumer, partition, events, now())
+            if guard.has_survived(partition):
+                await db.write(deliver_batch, consumer, partition, events, now())
             else:
-                await first.handle(partition, events)
-            await membership.passed(left.pop(partition))
+                await guard.handle(partition, events)
+            await membership.commit(left.pop(partition))
     finally:
         if left:
             await membership.read_again([message for messages in left.values() for message in messages])
 
 
 def by_partition(messages: Iterable[Message]) -> dict[int, list[Message]]:
-    """A key has the same partition in every topic."""
+    """Groups records by partition. A key has the same partition number in every topic."""
     groups: dict[int, list[Message]] = defaultdict(list)
     for message in messages:
         groups[message.partition() or 0].append(message)
@@ -148,7 +143,7 @@ def by_partition(messages: Iterable[Message]) -> dict[int, list[Message]]:
 
 
 def readable(messages: Iterable[Message]) -> list[LoggedEvent]:
-    """The events. A record that is none cannot be a dead letter, having no id; the log says where it is."""
+    """Returns the events. A record that is not an event has no id, so it is logged instead of kept as a dead letter."""
     events = []
     for message in messages:
         try:
@@ -158,21 +153,23 @@ def readable(messages: Iterable[Message]) -> list[LoggedEvent]:
     return events
 
 
-def step(conn: Connection, consumer: Consumer, partition: int, events: Sequence[LoggedEvent], now: datetime) -> int:
-    """Deliver a batch. A process that Kafka took for dead may be at it too: whoever has the cursor goes first."""
+def deliver_batch(
+    conn: Connection, consumer: Consumer, partition: int, events: Sequence[LoggedEvent], now: datetime
+) -> int:
+    """Delivers a batch. Waits for the cursor: a process that Kafka believes dead may still be working on it."""
     outbox.wait_for_cursor(conn, consumer.name, partition, now)
     retry(conn, consumer, partition, now)
     return deliver(conn, consumer, partition, events, now)
 
 
 async def _retry_due(db: Database, consumer: Consumer, now: Clock) -> None:
-    """Letters are due even when nothing new comes."""
+    """Retries events that are due, even if nothing new arrives."""
     for partition in await db.read(dead_letters.due_partitions, consumer.name, now()):
-        await db.write(step, consumer, partition, [], now())
+        await db.write(deliver_batch, consumer, partition, [], now())
 
 
 class Membership:
-    """A consumer's membership in its group. Kafka's client blocks, so all of it happens in one thread of its own."""
+    """A consumer's membership in its group. Kafka's client blocks, so it runs in a thread of its own."""
 
     def __init__(self, consumer: Consumer, brokers: str, prefix: str) -> None:
         self._name = consumer.name
@@ -182,12 +179,12 @@ class Membership:
         self._member.subscribe(topics_of(consumer.kinds, prefix))
 
     async def next(self, most: int) -> list[Message]:
-        """The next records; after half a second without any, none."""
+        """Returns the next records, or none after half a second."""
         return await self._run(lambda: self._next(most))
 
     def _next(self, most: int) -> list[Message]:
         # `consume` alone would wait for a full batch.
-        first = self._member.poll(LOOK_SECONDS)
+        first = self._member.poll(FETCH_SECONDS)
         if first is None:
             return []
         messages = [first, *(self._member.consume(most - 1, 0) if most > 1 else ())]
@@ -200,12 +197,13 @@ class Membership:
             log.info("kafka.back", consumer=self._name)
         return good
 
-    async def passed(self, messages: list[Message]) -> None:
-        """These have had their effect. If Kafka does not learn of it, they come again, and the inbox knows them."""
+    async def commit(self, messages: list[Message]) -> None:
+        """Commits the offsets of handled records. If that gets lost they come again, and the inbox knows them."""
         ends = _edges(messages, max, 1)
         await self._run(lambda: self._member.commit(offsets=ends, asynchronous=True))
 
     async def read_again(self, messages: list[Message]) -> None:
+        """Seeks back to the first of these records."""
         starts = _edges(messages, min, 0)
         await self._run(lambda: self._seek(starts))
 
@@ -214,11 +212,11 @@ class Membership:
             try:
                 self._member.seek(place)
             except KafkaException as error:
-                # The partition is another process's by now, which begins where we committed last.
+                # The partition was assigned to another process, which starts from our last commit.
                 log.info("kafka.seek", consumer=self._name, error=str(error))
 
     async def end(self) -> None:
-        """Leave the group, so that the others need not wait for us."""
+        """Leaves the group, so that its partitions are reassigned at once."""
         await self._run(self._member.close)
         self._thread.shutdown()
 
@@ -232,7 +230,7 @@ class Membership:
 
 
 def _edges(messages: list[Message], edge: Callable[[list[int]], int], beyond: int) -> list[TopicPartition]:
-    """The first or the last offset of each topic and partition."""
+    """Returns the first or the last offset of each topic and partition, plus `beyond`."""
     offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
     for message in messages:
         offsets[message.topic() or "", message.partition() or 0].append(message.offset() or 0)
@@ -246,10 +244,10 @@ def _settings(name: str, brokers: str) -> dict[str, str | int | float | bool]:
         "client.id": "headwater",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
-        # By ranges: a process has the same partitions of every topic, and so all that shares a cursor.
+        # "range" assigns the same partitions of every topic, and so everything that shares a cursor.
         "partition.assignment.strategy": "range",
         "session.timeout.ms": 10_000,
         "topic.metadata.refresh.interval.ms": 10_000,
         "queued.max.messages.kbytes": 16_384,
-        "log_level": 2,  # what happens to connections comes to `_on_error` as well
+        "log_level": 2,  # `_on_error` hears of connection problems as well
     }

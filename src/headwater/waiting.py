@@ -1,0 +1,77 @@
+"""How loops wait: for a time, for a wake-up signal, or until they are told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+POLL_SECONDS = 1.0  # how often a loop looks for work when nothing wakes it
+SOON_SECONDS = 0.005  # how soon it looks again when what woke it may not be visible yet
+TROUBLE_SECONDS = 5.0  # how long it waits after an error
+
+
+class WakeUpSignal:
+    """Wakes every loop of this process that listens. A loop that misses it looks by itself a second later."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[asyncio.Event]:
+        """Yields an event that each `send` sets. The listener clears it."""
+        woken = asyncio.Event()
+        self._listeners[woken] = asyncio.get_running_loop()
+        try:
+            yield woken
+        finally:
+            del self._listeners[woken]
+
+    def send(self) -> None:
+        """Wakes the listeners. May be called from any thread."""
+        for woken, loop in list(self._listeners.items()):
+            if not woken.is_set():
+                with suppress(RuntimeError):  # its loop has just closed; the write that wakes it must not fail for that
+                    loop.call_soon_threadsafe(woken.set)
+
+
+async def wait(seconds: float, *wakers: asyncio.Event, stop: asyncio.Event | None = None) -> set[asyncio.Event]:
+    """Waits until a waker or `stop` is set, but no longer than `seconds`. Returns the wakers that were set, cleared."""
+    if seconds <= 0 and not wakers:
+        return set()
+    signals = (*wakers, stop) if stop else wakers
+    waiting = [asyncio.ensure_future(signal.wait()) for signal in signals]
+    try:
+        await asyncio.wait(waiting, timeout=max(seconds, 0.0), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+    woken = {signal for signal in wakers if signal.is_set()}
+    for signal in woken:
+        signal.clear()
+    return woken
+
+
+async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Does the work, but cancels it when `stop` is set."""
+    stopping, working = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([stopping, working], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        if not working.done():
+            working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
+
+
+async def finish(tasks: Collection[asyncio.Task[None]], patience: timedelta) -> None:
+    """Lets the tasks finish. Cancels those that are still running after `patience`."""
+    if not tasks:
+        return
+    _, unfinished = await asyncio.wait(tasks, timeout=patience.total_seconds())
+    for task in unfinished:
+        task.cancel()
+    await asyncio.gather(*unfinished, return_exceptions=True)
