@@ -33,11 +33,11 @@
         │       └── NotYet       it has to wait, such as for the next month
         └── ReadFailed           an answer came, but it is not what was expected
             ├── NotAFeed         something else than a feed
-            ├── NotAPicture      something else than a picture that is taken
+            ├── NotAnImage       something other than an image of a supported type
             ├── EmptyAnswer      a good status with nothing in it
             ├── Blocked          a login or bot page instead of the content
             ├── TooDeep          nested or expanded beyond reason
-            └── ReaderStopped    the reading process exceeded its limits and was ended
+            └── ParserStopped    the parser process exceeded its limits and was stopped
 
 Each class has a `code` (stable, for programs), a `title` (short, for people) and, where it can reach an HTTP client, a
 `status`. The instance says what happened and what to do (`detail`). `docs/reference/errors.md` is generated from here.
@@ -253,11 +253,11 @@ class NotAFeed(ReadFailed):
     status = 422
 
 
-class NotAPicture(ReadFailed):
-    """`facts` has `lasting` where asking again would bring the same."""
+class NotAnImage(ReadFailed):
+    """`facts` has `lasting` if asking again would give the same result."""
 
     code = "not_a_picture"
-    title = "This is not a picture that is taken"
+    title = "This is not an image of a supported type"
 
 
 class EmptyAnswer(ReadFailed):
@@ -275,9 +275,9 @@ class TooDeep(ReadFailed):
     title = "The document is nested or expanded beyond reason"
 
 
-class ReaderStopped(ReadFailed):
+class ParserStopped(ReadFailed):
     code = "reader_stopped"
-    title = "Reading this document exceeded the limits and was stopped"
+    title = "Parsing this document exceeded the limits and was stopped"
 
 
 def all_errors() -> Iterator[type[HeadwaterError]]:

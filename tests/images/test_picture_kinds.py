@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.errors import NotAPicture
+from headwater.errors import NotAnImage
 from headwater.fetch.images import recognised
 from images.painted import HTML, SVG, avif, gif, jpeg, png, png_of_claimed_size, webp
 
@@ -33,14 +33,14 @@ def test_a_file_that_ends_early_has_no_size_and_breaks_nothing(data: bytes) -> N
     for end in range(12, len(data)):
         try:
             found = recognised(data[:end])
-        except NotAPicture:
+        except NotAnImage:
             continue
         assert (found.width, found.height) in ((None, None), (7, 5))
 
 
 @given(st.sampled_from([data[:4] for data, *_ in KINDS] + [b"RIFF\0\0\0\0WEBPVP8 ", b"\xff\xd8\xff\xe0"]), st.binary())
 def test_whatever_follows_a_beginning_is_read_or_refused(head: bytes, rest: bytes) -> None:
-    with suppress(NotAPicture):
+    with suppress(NotAnImage):
         assert recognised(head + rest).type.startswith("image/")
 
 
@@ -50,24 +50,24 @@ def test_jpeg_segments_without_end_are_given_up() -> None:
 
 def test_svg_is_refused_for_good() -> None:
     # H63
-    with pytest.raises(NotAPicture, match="scripts") as refusal:
+    with pytest.raises(NotAnImage, match="scripts") as refusal:
         recognised(SVG)
     assert refusal.value.facts["lasting"]
 
 
 def test_a_page_instead_of_a_picture_may_be_a_picture_tomorrow() -> None:
     # H34
-    with pytest.raises(NotAPicture, match="A page came") as refusal:
+    with pytest.raises(NotAnImage, match="A page came") as refusal:
         recognised(HTML)
     assert not refusal.value.facts.get("lasting")
 
 
 @pytest.mark.parametrize("data", [b"", b"MZ\x90\0", b"%PDF-1.7", b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom"])
 def test_anything_else_is_refused(data: bytes) -> None:
-    with pytest.raises(NotAPicture):
+    with pytest.raises(NotAnImage):
         recognised(data)
 
 
 def test_a_small_file_that_unpacks_to_billions_of_pixels_is_refused() -> None:
-    with pytest.raises(NotAPicture, match="60,000 × 60,000"):
+    with pytest.raises(NotAnImage, match="60,000 × 60,000"):
         recognised(png_of_claimed_size(60_000, 60_000))

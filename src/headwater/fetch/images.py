@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from headwater.errors import NotAPicture
+from headwater.errors import NotAnImage
 
 MOST_PIXELS = 100_000_000  # more would hang the browser that shows it
 _HEAD = 64 * 1024
@@ -37,20 +37,20 @@ def recognised(data: bytes) -> Picture:
             width, height = size_of(data) or (None, None)
             if width and height and width * height > MOST_PIXELS:
                 words = f"The picture has {width:,} × {height:,} pixels; at most {MOST_PIXELS:,} in all are taken."
-                raise NotAPicture(words, lasting=True)
+                raise NotAnImage(words, lasting=True)
             return Picture(type, extension, width, height)
     raise _refusal(data)
 
 
-def _refusal(data: bytes) -> NotAPicture:
+def _refusal(data: bytes) -> NotAnImage:
     head = data[:_HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if b"<svg" in head and not head.startswith((b"<!doctype html", b"<html")):
-        return NotAPicture("SVG is not taken: it may contain scripts.", lasting=True)
+        return NotAnImage("SVG is not taken: it may contain scripts.", lasting=True)
     if head.startswith(b"<"):
-        return NotAPicture("A page came instead of a picture.")
+        return NotAnImage("A page came instead of a picture.")
     if not data:
-        return NotAPicture("The answer is empty.")
-    return NotAPicture("The answer is no picture that is taken (PNG, JPEG, GIF, WebP, AVIF).", lasting=True)
+        return NotAnImage("The answer is empty.")
+    return NotAnImage("The answer is no picture that is taken (PNG, JPEG, GIF, WebP, AVIF).", lasting=True)
 
 
 def _png_size(data: bytes) -> Size:

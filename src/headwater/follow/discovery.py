@@ -21,7 +21,7 @@ class Search(NamedTuple):
     """What looking around needs; `gap` is how long it rests before each request."""
 
     fetch: Callable[[Request], Awaitable[Response]]
-    readers: Parsers
+    parsers: Parsers
     gap: float
 
 
@@ -71,7 +71,7 @@ async def _candidates(source: Source, page: Response | None, search: Search) -> 
 
 async def _named_by(page: Response, source: Source, search: Search) -> list[str]:
     try:
-        return await search.readers.links(source, page)
+        return await search.parsers.links(source, page)
     except SourceFailure:
         return []
 
@@ -83,6 +83,6 @@ async def _try(source: Source, search: Search) -> tuple[Response, Page] | None:
         response = await search.fetch(KINDS[source.kind].first(source, state))
         if response.status != 200:
             return None
-        return response, await search.readers.read(source, state, response)
+        return response, await search.parsers.read(source, state, response)
     except (SourceFailure, BadAddress):
         return None
