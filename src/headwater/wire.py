@@ -13,7 +13,8 @@ from pathlib import Path
 
 import structlog
 
-from headwater.access.reddit import RateLimiter, RedditApi, RedditApp, RedditFeeds
+from headwater.access.budget import Access, RateLimiter
+from headwater.access.reddit import RedditApi, RedditApp, RedditFeeds
 from headwater.access.robots import Robots
 from headwater.access.x import METER, NO_TOKEN, SECRET, MonthlyMeter, XApi
 from headwater.access.x import XState as XState
@@ -25,7 +26,7 @@ from headwater.crawl import images as pictures
 from headwater.crawl import warm_up as warming
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.monitors import AlertLimits
-from headwater.crawl.visit.shared import Access, VisitTools
+from headwater.crawl.visit.shared import VisitTools
 from headwater.crawl.warm_up import Warmed
 from headwater.dedup import warm
 from headwater.errors import BadSetting, KeyMissing, SourceFailure, StoreUnavailable
@@ -75,7 +76,7 @@ class Parts:
     now: Callable[[], datetime] = utc_now
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     new_events: WakeUpSignal = field(default_factory=WakeUpSignal)
-    readers: Parsers | None = None
+    parsers: Parsers | None = None
     is_demo: bool = False
 
     @cached_property
@@ -194,15 +195,15 @@ def reddit_budget(settings: Settings) -> Budget:
     return Budget("reddit feeds", 1 if gap else 0, gap)
 
 
-def way_to_reddit(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
+def reddit_access(parts: Parts, client: Client, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
     settings = parts.settings
-    turns = RateLimiter(parts.db, reddit_budget(settings), parts.now, rest)
+    limiter = RateLimiter(parts.db, reddit_budget(settings), parts.now, sleep)
     site = settings.reddit_url.rstrip("/")
     if not settings.reddit_client_id or not settings.reddit_client_secret:
-        return RedditFeeds(client.fetch, turns, site, settings.reddit_max_concurrency)
+        return RedditFeeds(client.fetch, limiter, site, settings.reddit_max_concurrency)
     secret = settings.reddit_client_secret.get_secret_value()
     app = RedditApp(settings.reddit_client_id, secret, site, settings.reddit_api_url.rstrip("/"))
-    return RedditApi(app, client.fetch, turns, parts.now, settings.reddit_max_concurrency)
+    return RedditApi(app, client.fetch, limiter, parts.now, settings.reddit_max_concurrency)
 
 
 def x_allowance(settings: Settings) -> Allowance:
@@ -237,15 +238,15 @@ async def x_state(parts: Parts) -> XState:
     return XState(problem, used, x_allowance(parts.settings), limits.month_ends(now), followed)
 
 
-def way_to_x(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
+def x_access(parts: Parts, client: Client, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
     settings = parts.settings
     window = timedelta(seconds=settings.x_rate_limit_window_seconds)
-    turns = RateLimiter(parts.db, Budget("x api", settings.x_rate_limit, window), parts.now, rest)
+    limiter = RateLimiter(parts.db, Budget("x api", settings.x_rate_limit, window), parts.now, sleep)
     meter = MonthlyMeter(parts.db, x_allowance(settings), parts.now)
-    return XApi(settings.x_api_url.rstrip("/"), partial(x_token, parts), client.fetch, turns, meter, parts.now)
+    return XApi(settings.x_api_url.rstrip("/"), partial(x_token, parts), client.fetch, limiter, meter, parts.now)
 
 
-def open_readers(parts: Parts) -> Parsers:
+def open_parsers(parts: Parts) -> Parsers:
     settings = parts.settings
     return Parsers(
         settings.reader_processes,
@@ -259,33 +260,33 @@ def open_readers(parts: Parts) -> Parsers:
 async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> AsyncIterator[Crawler]:
     """A crawler with its client and reading processes; on leaving, visits under way finish or are given back."""
     settings = parts.settings
-    client, reddit, readers = open_client(parts), open_reddit_client(parts), open_readers(parts)
+    client, reddit, parsers = open_client(parts), open_reddit_client(parts), open_parsers(parts)
     browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
     tools = VisitTools(
         fetch=client.fetch,
-        readers=readers,
+        parsers=parsers,
         now=parts.now,
         chance=random.random,
         interval=timedelta(seconds=settings.check_interval_seconds),
         visit_seconds=settings.visit_seconds,
         gap=settings.host_gap_seconds,
-        held={},
+        paused_until={},
         unseal=lambda sealed: parts.vault.open(sealed),
-        ways={"reddit": way_to_reddit(parts, reddit), "x": way_to_x(parts, client)},
-        robots=Robots(parts.db, client.fetch, readers, settings.user_agent, parts.now),
+        access={"reddit": reddit_access(parts, reddit), "x": x_access(parts, client)},
+        robots=Robots(parts.db, client.fetch, parsers, settings.user_agent, parts.now),
         browser=browser.fetch,
     )
     crawler = Crawler(parts.db, tools, on_saved)
-    parts.readers = readers
+    parts.parsers = parsers
     try:
         yield crawler
     finally:
-        parts.readers = None
+        parts.parsers = None
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
         await browser.close()
         await client.close()
         await reddit.close()
-        await readers.close()
+        await parsers.close()
 
 
 async def ask_hubs(parts: Parts) -> int:
@@ -436,14 +437,14 @@ async def warm_up(
         settings.warm_up_batch,
         timedelta(hours=settings.hot_cache_ttl_hours),
     )
-    client, readers = open_reddit_client(parts), parts.readers or open_readers(parts)
+    client, parsers = open_reddit_client(parts), parts.parsers or open_parsers(parts)
     try:
-        tools = warming.WarmUpTools(parts.db, way_to_reddit(parts, client), readers, parts.now)
+        tools = warming.WarmUpTools(parts.db, reddit_access(parts, client), parsers, parts.now)
         return await warming.warm_up(tools, plan, communities, patient=patient, on_warmed=on_warmed)
     finally:
         await client.close()
-        if readers is not parts.readers:
-            await readers.close()
+        if parsers is not parts.parsers:
+            await parsers.close()
 
 
 async def _wake_loop(parts: Parts) -> None:

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from headwater import wire
-from headwater.crawl.schedule import next_check, remaining
+from headwater.cli.crawling import crawl
+from headwater.crawl.visit.shared import next_check
 from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.settings import load
@@ -114,7 +115,21 @@ def test_retry_after_is_obeyed_even_where_it_is_longer_than_the_back_off() -> No
     assert next_check(NOON, 30 * MINUTE, chance=0.0, failures=1, retry_after=asked) == NOON + asked
 
 
-def test_the_delay_is_what_remains_of_the_interval() -> None:  # D4
-    assert remaining(NOON, None, 30 * MINUTE) == timedelta(0)
-    assert remaining(NOON, NOON - 10 * MINUTE, 30 * MINUTE) == 20 * MINUTE
-    assert remaining(NOON, NOON - 90 * MINUTE, 30 * MINUTE) == timedelta(0)
+async def test_the_delay_is_what_remains_of_the_interval(parts: Parts, owner: Reader, world: Web) -> None:  # D4
+    parts.settings = parts.settings.model_copy(update={"check_interval_seconds": 30 * 60})
+    parts.now = lambda: NOON
+    world.pages["/feed"] = Answer(rss("first"))
+    source_id = (await parts.db.write(follow, owner, world.url("/feed"), NOON)).source_id
+
+    async def claimed(after: timedelta) -> bool:
+        lease = {"lease": "a", "lease_for": 3 * MINUTE, "gap": timedelta(0), "limit": 10}
+        return bool(await parts.db.write(leases.claim_due, now=NOON + after, **lease))
+
+    assert await parts.db.read(leases.next_due) == NOON  # it was never visited: nothing remains
+    await crawl(parts, [source_id], lambda report: None)
+    due_at = await parts.db.read(leases.next_due)
+    assert due_at is not None
+    assert 20 * MINUTE <= due_at - (NOON + 10 * MINUTE) < 23 * MINUTE  # 10 minutes later, and up to 10 % of jitter
+    assert not await claimed(10 * MINUTE)
+    assert not await claimed(29 * MINUTE)
+    assert await claimed(90 * MINUTE)  # nothing remains

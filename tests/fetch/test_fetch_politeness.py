@@ -9,9 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.fetch.statuses import LONGEST, cache_lifetime, retry_after
+from headwater.model import Response
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+
+
+def answer(headers: dict[str, str]) -> Response:
+    return Response("https://news.example/feed", 429, headers, b"", NOW)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +46,11 @@ SECOND = timedelta(seconds=1)
     ],
 )
 def test_retry_after_is_obeyed_within_reason(value: str, wait: timedelta | None) -> None:
-    assert retry_after({"retry-after": value}, NOW) == wait
+    assert retry_after(answer({"retry-after": value})) == wait
 
 
 def test_no_retry_after_asks_for_nothing() -> None:
-    assert retry_after({}, NOW) is None
+    assert retry_after(answer({})) is None
 
 
 @pytest.mark.parametrize(
@@ -76,13 +81,13 @@ def test_no_retry_after_asks_for_nothing() -> None:
     ],
 )
 def test_what_an_answer_says_about_its_lifetime(headers: dict[str, str], lifetime: timedelta | None) -> None:
-    assert cache_lifetime(headers, NOW) == lifetime
+    assert cache_lifetime(answer(headers)) == lifetime
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_any_text_gives_a_time_within_reason_or_none(one: str, two: str) -> None:
     for wait in (
-        retry_after({"retry-after": one}, NOW),
-        cache_lifetime({"cache-control": one, "expires": two, "age": two, "date": one}, NOW),
+        retry_after(answer({"retry-after": one})),
+        cache_lifetime(answer({"cache-control": one, "expires": two, "age": two, "date": one})),
     ):
         assert wait is None or timedelta() < wait <= LONGEST

@@ -42,7 +42,7 @@ async def test_the_commands_count_list_and_retry(
     [failed] = map(json.loads, run("failed", "--json").splitlines())
     assert (failed["url"], failed["error"]) == (
         world.url("/gone"),
-        "There is no picture at this address. (HTTP 410)",
+        "There is no image at this address. (HTTP 410)",
     )
     assert "Only http:// and https://" in run("failed", "--skipped")
     assert json.loads(run("retry", "--json")) == {"waiting": 1}

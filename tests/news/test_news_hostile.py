@@ -29,12 +29,12 @@ async def test_a_pattern_that_never_ends_costs_one_page() -> None:
     # H53
     links = "".join(f'<a href="/{"a" * 60}-{place}">x</a>' for place in range(5))
     source = Source(1, "news", URL, settings={"items": "a", "id_pattern": "((?:a+)+)$"})
-    readers = Parsers(1, cpu_seconds=0.5, memory_mb=512, max_bytes=1_000_000)
+    parsers = Parsers(1, cpu_seconds=0.5, memory_mb=512, max_bytes=1_000_000)
     try:
         with pytest.raises(ParserStopped):
-            await readers.read(source, SourceState(), answer(links.encode()))
+            await parsers.read(source, SourceState(), answer(links.encode()))
     finally:
-        await readers.close()
+        await parsers.close()
 
 
 def test_ten_thousand_links_are_cut_off_and_said() -> None:

@@ -95,4 +95,4 @@ def test_settings_are_typed_as_pairs() -> None:
 def test_a_wrong_kind_on_the_command_line_is_bad_usage(environ: dict[str, str]) -> None:
     command = [sys.executable, "-m", "headwater", "add", "https://site.example/", "--kind", "gopher"]
     done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True)
-    assert (done.returncode, "There are: rss, reddit" in done.stderr) == (2, True)
+    assert (done.returncode, "The kinds are: rss, reddit" in done.stderr) == (2, True)

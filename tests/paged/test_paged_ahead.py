@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from headwater.crawl.visit.paged import PAGES_AT_ONCE
-from headwater.crawl.visit.prefetch import prefetched
+from headwater.crawl.visit.listing import PAGES_AT_ONCE, prefetched
 from headwater.wire import Parts
 from support.boards import Board, visit_board
 from support.fire import stored_ids

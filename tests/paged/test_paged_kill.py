@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from headwater import urls, wire
-from headwater.crawl.visit.paged import PAGES_AT_ONCE
+from headwater.crawl.visit.listing import PAGES_AT_ONCE
 from headwater.model import Reader
 from headwater.sim import forum_http, forum_world, news_http, news_world, x_accounts, x_http, x_world
 from headwater.store import sources

@@ -155,17 +155,17 @@ class Budgeted:
     def __init__(self, fetch: Fetch, now: Callable[[], datetime]) -> None:
         self._fetch = fetch
         self._now = now
-        self.places = asyncio.Semaphore(1)
+        self.concurrency = asyncio.Semaphore(1)
         self.asked = self.taken = self.fetched = 0
 
-    async def turn(self) -> datetime | None:
+    async def try_acquire(self) -> datetime | None:
         self.asked += 1
         if self.asked % 2:
             return self._now() + timedelta(milliseconds=5)
         self.taken += 1
         return None
 
-    async def wait(self) -> None:
+    async def acquire(self) -> None:
         while await self.turn():
             pass
 

@@ -325,6 +325,6 @@ async def test_who_lost_the_lease_stores_nothing(parts: Parts, board: Board, sou
     board.on_list = steal  # type: ignore[assignment]
     report = await visit_board(parts, source_id)
     assert report["outcome"] == "failed"
-    assert "Somebody else" in str(report["error"])
+    assert "Another process" in str(report["error"])
     assert (stored(parts), events(parts).count("post.stored")) == (set(), 0)
     assert not checkpoint(parts, board).exists

@@ -29,18 +29,18 @@ class Living:
     def __init__(self, parts: Parts, reddit: SimReddit) -> None:
         self.parts, self.reddit = parts, reddit
         self.saved: list[SavedVisit] = []
-        self.client, self.readers = wire.open_reddit_client(parts), wire.open_readers(parts)
+        self.client, self.parsers = wire.open_reddit_client(parts), wire.open_parsers(parts)
         tools = VisitTools(
             fetch=self.client.fetch,
-            readers=self.readers,
+            parsers=self.parsers,
             now=parts.now,
             chance=random.Random(reddit.seed).random,
             interval=timedelta(seconds=parts.settings.check_interval_seconds),
             visit_seconds=100.0,
             gap=0.0,
-            held={},
+            paused_until={},
             unseal=lambda sealed: "",
-            ways={"reddit": wire.way_to_reddit(parts, self.client, self.rest)},
+            access={"reddit": wire.reddit_access(parts, self.client, self.rest)},
         )
         self.crawler = Crawler(parts.db, tools, self.saved.append)
 
@@ -50,7 +50,7 @@ class Living:
     async def __aexit__(self, *_: object) -> None:
         await self.crawler.stop(timedelta(0))
         await self.client.close()
-        await self.readers.close()
+        await self.parsers.close()
 
     async def rest(self, seconds: float) -> None:
         self.reddit.clock.advance(timedelta(seconds=seconds))

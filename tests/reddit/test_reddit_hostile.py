@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.access.reddit import pause_after, token_in, with_pause
+from headwater.access.budget import pause_after, with_retry_after
+from headwater.access.reddit import token_in, window_of
 from headwater.errors import AnswerBroken, Blocked, EmptyAnswer, NotAFeed, SourceFailure, TooDeep
 from headwater.model import Page, Post, Response, Source, SourceState
 from headwater.sources import reddit
@@ -180,12 +181,13 @@ def test_what_is_no_token_is_a_failure(body: bytes) -> None:  # H18
     ],
 )
 def test_reddits_count_of_what_is_left_is_heeded(headers: dict[str, str], seconds: int | None) -> None:  # H31
-    pause = pause_after(Response("https://oauth.reddit.com/", 200, headers, b"", NOON), under_way=2)
+    answer = Response("https://oauth.reddit.com/", 200, headers, b"", NOON)
+    pause = pause_after(answer.status, window_of(answer), in_flight=2)
     assert pause == (timedelta(seconds=seconds) if seconds else None)
 
 
 def test_a_refusal_that_only_names_reddits_own_header_is_obeyed_all_the_same() -> None:
     refused = Response("https://oauth.reddit.com/", 429, {"x-ratelimit-reset": "42"}, b"", NOON)
-    assert with_pause(refused).headers["retry-after"] == "42"
+    assert with_retry_after(refused, window_of(refused)).headers["retry-after"] == "42"
     told = refused._replace(headers={"x-ratelimit-reset": "42", "retry-after": "7"})
-    assert with_pause(told).headers["retry-after"] == "7"
+    assert with_retry_after(told, window_of(told)).headers["retry-after"] == "7"

@@ -34,13 +34,13 @@ class AtOnce:
 
     def __init__(self, reddit: SimReddit) -> None:
         self.reddit = reddit
-        self.places = asyncio.Semaphore(1)
+        self.concurrency = asyncio.Semaphore(1)
         self.token = f"Bearer {reddit.new_token()}"
 
-    async def turn(self) -> datetime | None:
+    async def try_acquire(self) -> datetime | None:
         return None
 
-    async def wait(self) -> None: ...
+    async def acquire(self) -> None: ...
 
     async def fetch(self, request: Request) -> Response:
         parts = urlsplit(request.url)
@@ -114,8 +114,8 @@ def take(db: Database, way: AtOnce, source_id: int, step: Step) -> SavedVisit:
     lease = uuid7()
     hour = timedelta(hours=1)
     [due] = db.write_now(leases.claim_named, [source_id], now=now(), lease=lease, lease_for=hour, gap=timedelta(0))
-    readers: Any = way
-    tools = VisitTools(way.fetch, readers, now, lambda: 0.0, hour, 60.0, 0.0, {}, lambda _: "", {"reddit": way})
+    parsers: Any = way
+    tools = VisitTools(way.fetch, parsers, now, lambda: 0.0, hour, 60.0, 0.0, {}, lambda _: "", {"reddit": way})
     return db.write_now(record, [asyncio.run(visit(due, tools))], now())[0]
 
 

@@ -92,8 +92,8 @@ async def test_a_warm_up_takes_only_what_is_left_of_the_budget_and_goes_on_with_
     parts = open_parts(reddit, REDDIT_RATE_LIMIT="6")
     with_pool(parts, NAMES[:8])
     async with Living(parts, reddit) as living:
-        way = wire.way_to_reddit(parts, living.client, living.rest)
-        tools = warming.WarmUpTools(parts.db, way, living.readers, parts.now)
+        way = wire.reddit_access(parts, living.client, living.rest)
+        tools = warming.WarmUpTools(parts.db, way, living.parsers, parts.now)
         told: list[Warmed] = []
         assert await warming.warm_up(tools, PLAN, on_warmed=told.append) == 5, "the sixth request was for a token"
         reddit.clock.advance(timedelta(minutes=2))

@@ -16,10 +16,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from headwater import urls, wire
+from headwater.access.budget import Access
 from headwater.access.robots import Robots
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
-from headwater.crawl.visit.shared import Access, VisitTools
+from headwater.crawl.visit.shared import VisitTools
 from headwater.errors import NotAFeed, ReadFailed
 from headwater.model import Becoming, Facts, Image, Item, Page, Post, Reader, Request, Response, Source, SourceState
 from headwater.parse.pool import _BY_CODE
@@ -183,7 +184,7 @@ BOARD = Kind("board", _first, _read, paged=True, read_item=_read_item, recognise
 BOARD_KINDS = {**KINDS, "board": BOARD}
 
 
-class ReadersHere:
+class ParsersHere:
     """What `Readers` does, in this process: it knows the kinds of tests."""
 
     async def read(self, source: Source, state: SourceState, response: Response) -> Page:
@@ -218,22 +219,22 @@ async def crawling_boards(
     browser: Callable[[Fetch], Fetch] | None = None,
 ) -> AsyncIterator[Crawler]:
     """As `wire.crawling`, with the kind of this module."""
-    client, readers = wire.open_client(parts), ReadersHere()
+    client, parsers = wire.open_client(parts), ParsersHere()
     settings = parts.settings
     tools = VisitTools(
         fetch=client.fetch,
-        readers=readers,  # type: ignore[arg-type]
+        parsers=parsers,  # type: ignore[arg-type]
         now=parts.now,
         chance=lambda: 0.0,
         interval=timedelta(seconds=settings.check_interval_seconds),
         visit_seconds=settings.visit_seconds,
         gap=settings.host_gap_seconds,
-        held={},
+        paused_until={},
         unseal=lambda sealed: parts.vault.open(sealed),
-        ways={"board": way(client.fetch)} if way else {},
+        access={"board": way(client.fetch)} if way else {},
         browser=browser(client.fetch) if browser else None,
         kinds=BOARD_KINDS,
-        robots=Robots(parts.db, client.fetch, readers, settings.user_agent, parts.now),  # type: ignore[arg-type]
+        robots=Robots(parts.db, client.fetch, parsers, settings.user_agent, parts.now),  # type: ignore[arg-type]
     )
     crawler = Crawler(parts.db, tools, on_saved)
     try:

@@ -92,8 +92,8 @@ def test_an_address_that_cannot_be_used_does_not_stop_the_others(db: Database, o
         (b"name,tier\n", "first line"),
         (b"", "first line"),
         (b"source,tier,categories\nr/a,low\n", "Line 2 has 2 values"),
-        (b"source,tier,categories\nr/a,low,x\nr/b,top,x\n", "Line 3: top is no tier"),
-        (b'source,tier,categories\n"r/a"b,low,x\n', "Line 2 is no CSV"),
+        (b"source,tier,categories\nr/a,low,x\nr/b,top,x\n", "Line 3: top is not a tier"),
+        (b'source,tier,categories\n"r/a"b,low,x\n', "Line 2 is not CSV"),
         (b"\xff\xfe", "UTF-8"),
     ],
 )

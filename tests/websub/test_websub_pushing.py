@@ -278,9 +278,9 @@ async def test_a_push_that_cannot_be_read_has_its_source_visited_but_not_without
 async def test_a_process_that_only_serves_has_the_source_visited_by_one_that_reads(headwater: Instance) -> None:
     source_id = await headwater.subscribed("first")
     headwater.ahead += timedelta(minutes=6)
-    readers, headwater.parts.readers = headwater.parts.readers, None
+    parsers, headwater.parts.parsers = headwater.parts.parsers, None
     await headwater.push(headwater.publish("first", "second"))
-    headwater.parts.readers = readers
+    headwater.parts.parsers = parsers
     assert await headwater.titles() == ["first"]
     assert (await headwater.source()).next_check_at <= headwater.parts.now()
     await headwater.visit(source_id)

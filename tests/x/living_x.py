@@ -29,18 +29,18 @@ class Living:
     def __init__(self, parts: Parts, x: SimX) -> None:
         self.parts, self.x = parts, x
         self.saved: list[SavedVisit] = []
-        self.client, self.readers = wire.open_client(parts), wire.open_readers(parts)
+        self.client, self.parsers = wire.open_client(parts), wire.open_parsers(parts)
         tools = VisitTools(
             fetch=self.client.fetch,
-            readers=self.readers,
+            parsers=self.parsers,
             now=parts.now,
             chance=random.Random(x.seed).random,
             interval=timedelta(seconds=parts.settings.check_interval_seconds),
             visit_seconds=100.0,
             gap=0.0,
-            held={},
+            paused_until={},
             unseal=lambda sealed: "",
-            ways={"x": wire.way_to_x(parts, self.client)},
+            access={"x": wire.x_access(parts, self.client)},
         )
         self.tools = tools
         self.crawler = Crawler(parts.db, tools, self.saved.append)
@@ -51,7 +51,7 @@ class Living:
     async def __aexit__(self, *_: object) -> None:
         await self.crawler.stop(timedelta(0))
         await self.client.close()
-        await self.readers.close()
+        await self.parsers.close()
 
     async def follow(self, *typed: str, **settings: Any) -> list[int]:
         owner = wire.prepare_store(self.parts)
@@ -63,7 +63,7 @@ class Living:
 
     async def visit(self, source_id: int) -> SavedVisit:
         """Visit it now, whatever was asked for."""
-        self.tools.held.clear()
+        self.tools.paused_until.clear()
         [due] = await self.parts.db.write(
             leases.claim_named, [source_id], now=self.parts.now(), lease=uuid7(), lease_for=LEASE, gap=timedelta(0)
         )

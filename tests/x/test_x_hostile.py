@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.access.x import is_spent, pause_after, posts_in, refuse, token_from, with_pause, words_of
+from headwater.access.budget import pause_after, with_retry_after
+from headwater.access.x import is_spent, posts_in, refuse, token_from, window_of, words_of
 from headwater.errors import BadInput, Blocked, EmptyAnswer, NotAFeed, ReadFailed, SourceFailure, StatusRefused, TooDeep
 from headwater.model import Page, Post, Response, Source, SourceState
 from headwater.sim.x_accounts import number_at
@@ -265,21 +266,23 @@ def test_any_bytes_are_a_page_or_a_failure(body: bytes, url: str) -> None:
 def test_xs_count_of_what_is_left_is_heeded(headers: dict[str, str], seconds: int | None) -> None:  # H31
     if "x_rate_limit_reset" in headers:  # X names the second since 1970
         headers = {**headers, "x_rate_limit_reset": str(int(NOON.timestamp()) + int(headers["x_rate_limit_reset"]))}
-    pause = pause_after(answer(b"{}", **headers), under_way=2)
+    pause = pause_after(200, window_of(answer(b"{}", **headers)), in_flight=2)
     assert pause == (timedelta(seconds=seconds) if seconds else None)
 
 
 def test_a_refusal_that_only_names_xs_own_header_is_obeyed_all_the_same() -> None:
     reset = str(int(NOON.timestamp()) + 42)
-    assert with_pause(answer(b"", status=429, x_rate_limit_reset=reset)).headers["retry-after"] == "42"
+    refused = answer(b"", status=429, x_rate_limit_reset=reset)
+    assert with_retry_after(refused, window_of(refused)).headers["retry-after"] == "42"
     told = answer(b"", status=429, x_rate_limit_reset=reset, retry_after="7")
-    assert with_pause(told).headers["retry-after"] == "7"
-    assert "retry-after" not in with_pause(answer(b"", x_rate_limit_reset=reset)).headers
+    assert with_retry_after(told, window_of(told)).headers["retry-after"] == "7"
+    good = answer(b"", x_rate_limit_reset=reset)
+    assert "retry-after" not in with_retry_after(good, window_of(good)).headers
 
 
 @pytest.mark.parametrize("reset", ["soon", "", "-1", "99999999999999", "inf", "0x10"])
 def test_a_reset_that_is_no_time_is_none(reset: str) -> None:  # H31
-    assert pause_after(answer(b"", status=429, x_rate_limit_reset=reset), under_way=1) is None
+    assert pause_after(429, window_of(answer(b"", status=429, x_rate_limit_reset=reset)), in_flight=1) is None
 
 
 def test_a_refusal_is_told_in_xs_words_as_text() -> None:

@@ -38,12 +38,12 @@ class AtOnce:
 
     def __init__(self, sim: SimX) -> None:
         self.sim = sim
-        self.places = asyncio.Semaphore(1)
+        self.concurrency = asyncio.Semaphore(1)
 
-    async def turn(self) -> datetime | None:
+    async def try_acquire(self) -> datetime | None:
         return None
 
-    async def wait(self) -> None: ...
+    async def acquire(self) -> None: ...
 
     async def fetch(self, request: Request) -> Response:
         request = x.within_reach(request, self.sim.clock.now())
@@ -129,8 +129,8 @@ def take(db: Database, way: AtOnce, source_id: int, step: Step) -> Visit:
     [due] = db.write_now(leases.claim_named, [source_id], now=now(), lease=uuid7(), lease_for=HOUR, gap=timedelta(0))
     wanted = {**due.source.settings, "page_size": step.page_size, "max_pages": 0}
     due = due._replace(source=due.source._replace(settings=wanted))
-    readers: Any = way
-    tools = VisitTools(way.fetch, readers, now, lambda: 0.0, HOUR, 60.0, 0.0, {}, lambda _: "", {"x": way})
+    parsers: Any = way
+    tools = VisitTools(way.fetch, parsers, now, lambda: 0.0, HOUR, 60.0, 0.0, {}, lambda _: "", {"x": way})
     ended = asyncio.run(listing.visit(due, tools, db))
     [saved] = db.write_now(record, [ended], now())
     assert saved.accepted

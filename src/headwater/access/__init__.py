@@ -1,1 +1,1 @@
-"""Ways to a server that has rules of its own: API keys, budgets of requests, robots.txt."""
+"""Access to servers with rules of their own: API keys, rate limits, requests paid by the month, robots.txt."""

@@ -1,7 +1,4 @@
-"""The way to X: its API v2 with a token, within what X allows and within what is paid for in a month.
-
-The way only asks. What to ask for and what an answer means is `sources.x`; when to come again is `run`.
-"""
+"""Access to X: its API v2 with a token, within X's rate limit and within what is paid for in a month."""
 
 from __future__ import annotations
 
@@ -16,7 +13,17 @@ import msgspec
 import structlog
 from sqlalchemy import Connection
 
-from headwater.access.reddit import CONCURRENCY, LONGEST_PAUSE, STORE_REST, RateLimiter, number, with_token
+from headwater.access.budget import (
+    CONCURRENCY,
+    LONGEST_PAUSE,
+    STORE_RETRY,
+    Fetch,
+    LimitedFetch,
+    RateLimiter,
+    Window,
+    number,
+    with_token,
+)
 from headwater.errors import BadInput, FetchFailed, KeyMissing, NotYet, StatusRefused, StoreUnavailable
 from headwater.fetch.body import unpacked
 from headwater.model import Request, Response
@@ -31,10 +38,10 @@ from headwater.text import plain
 METER = "x"
 SECRET = "x bearer token"
 NO_TOKEN = (
-    "X is read by its API, and no token for it is set. Give one: `headwater x token`, or HEADWATER_X_BEARER_TOKEN."
+    "X is read through its API, and no token for it is set. Give one: `headwater x token`, or HEADWATER_X_BEARER_TOKEN."
     " Nothing is asked of X until then."
 )
-PAID_LATER = timedelta(days=1)  # X says that a month is spent, but not until when
+PAID_LATER = timedelta(days=1)  # X says that the month is used up, but not when it ends
 LONGEST_WORDS = 300
 ANSWER_BYTES = 64 * 1024 * 1024
 _TOKEN = re.compile(r"[\x21-\x7e]{10,4096}")
@@ -42,15 +49,15 @@ log = structlog.get_logger()
 
 
 def token_from(typed: str) -> str:
-    """A token as a person gives it. Pure."""
+    """Returns the token in what a person typed. Raises BadInput if it cannot be one. Pure."""
     token = typed.strip().removeprefix("Bearer ").strip()
     if not _TOKEN.fullmatch(token):
-        raise BadInput("This cannot be a token: one has ten characters or more, without spaces.")
+        raise BadInput("This cannot be a token: a token has ten characters or more, and no spaces.")
     return token
 
 
 class XState(NamedTuple):
-    """How X can be asked: what is wrong with the token, what is used of the month, how many sources need it."""
+    """Whether X can be asked: what is wrong with the token, what is used of the month, how many sources need it."""
 
     problem: str
     used: Used
@@ -75,13 +82,13 @@ class XState(NamedTuple):
 
 
 def keep_token(conn: Connection, sealed: bytes, now: datetime) -> int:
-    """Keep a sealed token; what waits for one is due now. Returns how many sources that are."""
+    """Stores an encrypted token and makes the sources that wait for it due. Returns how many they are."""
     secrets.keep(conn, SECRET, sealed, now)
     return sources.make_due(conn, sources.visited_of_kind(conn, "x"), now)
 
 
 class MonthlyMeter:
-    """What may be asked of X in a month, counted in the store. Where it is spent, NotYet says until when."""
+    """Counts in the store what is asked of X in a month. When it is used up, NotYet says until when."""
 
     def __init__(self, db: Database, allowance: Allowance, now: Callable[[], datetime]) -> None:
         self._db = db
@@ -108,63 +115,62 @@ class MonthlyMeter:
         try:
             await self._db.write(meters.count_posts, METER, posts, self._now())
         except StoreUnavailable as error:
-            log.warning("store.unavailable", error=error.detail)  # they came; better uncounted than lost
+            log.warning("store.unavailable", error=error.detail)  # better uncounted posts than lost ones
 
     def _spent(self) -> NotYet:
         until = meters.month_ends(self._now())
         requests, posts = self._allowance
         limits = [f"{most:,} {what}" for most, what in ((requests, "requests"), (posts, "posts")) if most]
-        return NotYet(f"the next month: what may be asked of X in one ({' or '.join(limits)}) is spent", until=until)
+        return NotYet(f"the next month: this month's {' or '.join(limits)} of X are used up", until=until)
 
 
 def without_store(error: StoreUnavailable, now: datetime) -> NotYet:
-    """Where nothing can be counted, nothing is asked."""
+    """Returns the reason not to ask X: without the store, requests cannot be counted."""
     log.warning("store.unavailable", error=error.detail)
-    return NotYet("the store, in which requests to X are counted", until=now + STORE_REST)
+    return NotYet("the store, in which requests to X are counted", until=now + STORE_RETRY)
 
 
 class XApi:
-    """X's API. `token` raises KeyMissing where there is none; a person may give one, or another, at any time."""
+    """X's API. `token` raises KeyMissing if there is none. A person may set or replace it at any time."""
 
     def __init__(
         self,
         api: str,
         token: Callable[[], Awaitable[str]],
-        fetch: Callable[[Request], Awaitable[Response]],
-        turns: RateLimiter,
+        fetch: Fetch,
+        limiter: RateLimiter,
         meter: MonthlyMeter,
         now: Callable[[], datetime],
     ) -> None:
-        self.places = asyncio.Semaphore(CONCURRENCY)
+        self.concurrency = asyncio.Semaphore(CONCURRENCY)
         self._api = api
         self._token = token
-        self._fetch = fetch
-        self._turns = turns
+        self._send = LimitedFetch(fetch, limiter, window_of)
+        self._limiter = limiter
         self._meter = meter
         self._now = now
-        self._under_way = 0
 
-    async def turn(self) -> datetime | None:
+    async def try_acquire(self) -> datetime | None:
         try:
             await self._known_token()
         except KeyMissing:
-            return None  # there will be no request, so there is nothing to wait for
+            return None  # no request will be sent, so there is nothing to wait for
         await self._meter.check()
-        return await self._turns.take()
+        return await self._limiter.try_acquire()
 
-    async def wait(self) -> None:
+    async def acquire(self) -> None:
         await self._meter.check()
-        await self._turns.wait()
+        await self._limiter.acquire()
 
     async def fetch(self, request: Request) -> Response:
         token = await self._known_token()
         request = x.within_reach(request, self._now())
-        answer = await self._ask(with_token(request, token))
+        answer = await self._counted(with_token(request, token))
         if answer.status == 402 or is_spent(answer):
-            await self._turns.hold(PAID_LATER)
+            await self._limiter.pause(PAID_LATER)
             raise NotYet(f"X: {words_of(answer) or 'what was paid for is used up'}", until=self._now() + PAID_LATER)
         refuse(answer)
-        # The address as it was asked for: what follows # counts the pages before this one.
+        # The address as it was requested: what follows # counts the pages before this one.
         return answer._replace(url=request.url)
 
     async def _known_token(self) -> str:
@@ -173,24 +179,16 @@ class XApi:
         except StoreUnavailable as error:
             raise without_store(error, self._now()) from error
 
-    async def _ask(self, request: Request) -> Response:
+    async def _counted(self, request: Request) -> Response:
         await self._meter.count_request()
-        address = self._api + urldefrag(request.url).url.removeprefix(x.API)
-        self._under_way += 1
-        try:
-            answer = await self._fetch(request._replace(url=address))
-            pause = pause_after(answer, self._under_way)
-        finally:
-            self._under_way -= 1
-        if pause:
-            await self._turns.hold(pause)
+        answer = await self._send(request._replace(url=self._api + urldefrag(request.url).url.removeprefix(x.API)))
         if answer.status == 200:
             await self._meter.count_posts(posts_in(answer))
-        return with_pause(answer)
+        return answer
 
 
 def refuse(answer: Response) -> None:
-    """Raise StatusRefused, in words, for what only X says like this. Pure."""
+    """Raises StatusRefused, with X's own words, for statuses that mean something special at X. Pure."""
     advice = {
         400: "X does not understand the request.",
         401: "X does not accept the token. Give another: `headwater x token`, or HEADWATER_X_BEARER_TOKEN.",
@@ -202,31 +200,16 @@ def refuse(answer: Response) -> None:
         raise StatusRefused(words, http_status=answer.status)
 
 
-def pause_after(answer: Response, under_way: int) -> timedelta | None:
-    """How long X wants nothing more: its headers say what is left of a window, and when that ends. Pure.
+def window_of(answer: Response) -> Window | None:
+    """Returns what X's headers say about its rate limit; None if they say nothing. Pure.
 
-    Requests under way have not been counted yet, so the last ones in a window are left to them.
+    X gives the time of the reset in seconds since 1970. A reset in the past counts as one second from now.
     """
-    left, reset = number(answer, "x-rate-limit-remaining"), _seconds_to_reset(answer)
-    if reset is None or not (answer.status == 429 or (left is not None and left < under_way)):
-        return None
-    return timedelta(seconds=reset)
-
-
-def with_pause(answer: Response) -> Response:
-    """A refusal that names its end only in X's own header says it as everybody does. Pure."""
-    reset = _seconds_to_reset(answer)
-    if answer.status != 429 or reset is None or "retry-after" in answer.headers:
-        return answer
-    return answer._replace(headers={**answer.headers, "retry-after": f"{reset:.0f}"})
-
-
-def _seconds_to_reset(answer: Response) -> float | None:
-    """X names the second since 1970 in which the window ends; one that has passed is over in a second."""
     reset = number(answer, "x-rate-limit-reset")
     if reset is None:
         return None
-    return min(max(reset - answer.received_at.timestamp(), 1.0), LONGEST_PAUSE)
+    resets_in = min(max(reset - answer.received_at.timestamp(), 1.0), LONGEST_PAUSE)
+    return Window(number(answer, "x-rate-limit-remaining"), resets_in)
 
 
 class _Problem(msgspec.Struct):
@@ -236,29 +219,29 @@ class _Problem(msgspec.Struct):
     message: str = ""
 
 
-class _Beside(msgspec.Struct):
+class _Included(msgspec.Struct):
     tweets: list[msgspec.Raw] = []
 
 
 class _Counted(msgspec.Struct):
     data: list[msgspec.Raw] | dict[str, msgspec.Raw] = []
-    includes: _Beside = msgspec.field(default_factory=_Beside)
+    includes: _Included = msgspec.field(default_factory=_Included)
 
 
 def is_spent(answer: Response) -> bool:
-    """Whether X refuses for the rest of a month, not of a quarter of an hour. Pure."""
+    """Whether X refuses for the rest of the month, and not just for the present window. Pure."""
     return answer.status == 429 and _problem_in(answer).title == "UsageCapExceeded"
 
 
 def words_of(answer: Response) -> str:
-    """What X says about a refusal, as text. Pure."""
+    """Returns what X says about a refusal, as plain text. Pure."""
     problem = _problem_in(answer)
     said = [one.message or one.detail for one in problem.errors[:3]] or [problem.detail or problem.title]
     return plain(" ".join(said))[:LONGEST_WORDS]
 
 
 def posts_in(answer: Response) -> int:
-    """How many posts an answer has, those that its posts point at included: X counts them as well. Pure."""
+    """Returns how many posts an answer contains. X also counts the posts that those refer to. Pure."""
     try:
         counted = msgspec.json.decode(unpacked(answer, ANSWER_BYTES), type=_Counted)
     except (msgspec.DecodeError, FetchFailed):

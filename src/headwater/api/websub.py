@@ -118,7 +118,7 @@ class HubDoor:
             return Response(status_code=202)
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         pushed = Pushed(one.source.address, 200, headers, body, parts.now())
-        saved = await receive(parts.db, parts.readers, one, pushed, parts.now)
+        saved = await receive(parts.db, parts.parsers, one, pushed, parts.now)
         if saved is None:
             parts.wake()
         return Response(status_code=202)

@@ -82,15 +82,15 @@ async def _x(parts: Parts) -> Finding:
 
 
 async def _reading(parts: Parts) -> Finding:
-    readers = wire.open_readers(parts)
+    parsers = wire.open_parsers(parts)
     answer = Response("http://sample.invalid/", 200, {}, _SAMPLE, datetime.now(UTC))
     try:
-        page = await readers.read(Source(0, "rss", answer.url), SourceState(), answer)
+        page = await parsers.read(Source(0, "rss", answer.url), SourceState(), answer)
         return Finding("reading process", len(page.posts) == 1, "reads a sample feed")
     except HeadwaterError as error:
         return Finding("reading process", False, error.detail)
     finally:
-        await readers.close()
+        await parsers.close()
 
 
 def _cleaning() -> Finding:

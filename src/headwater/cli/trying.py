@@ -34,47 +34,47 @@ class Tried(NamedTuple):
 
 async def read(parts: Parts, what: str, kind: str | None = None, settings: Mapping[str, Any] = {}) -> Tried:
     """What a file or an address says."""
-    readers = wire.open_readers(parts)
+    parsers = wire.open_parsers(parts)
     try:
         if Path(what).is_file():
             source = Source(0, kind or "rss", "", settings=settings)
             answer = Response("", 200, {}, Path(what).read_bytes(), parts.now())
-            return Tried(source.kind, what, await readers.read(source, SourceState(), answer))
+            return Tried(source.kind, what, await parsers.read(source, SourceState(), answer))
         if "://" not in what and urls.with_scheme(what) == what:
             raise BadInput(f"{what} is neither a file nor an address.")
         client = wire.open_client(parts)
         try:
             known, address = chosen(what, kind, settings)
             source = Source(0, known, address, settings=settings)
-            return await _look(source, client.fetch, readers, parts.settings.host_gap_seconds)
+            return await _look(source, client.fetch, parsers, parts.settings.host_gap_seconds)
         finally:
             await client.close()
     finally:
-        await readers.close()
+        await parsers.close()
 
 
-async def _look(source: Source, fetch: Fetch, readers: Parsers, gap: float) -> Tried:
+async def _look(source: Source, fetch: Fetch, parsers: Parsers, gap: float) -> Tried:
     answer = await fetch(KINDS[source.kind].first(source, SourceState()))
     judge(answer)
     if KINDS[source.kind].paged:
-        return await _list(source, answer, fetch, readers)
+        return await _list(source, answer, fetch, parsers)
     try:
-        return Tried(source.kind, answer.url, await readers.read(source, SourceState(), answer))
+        return Tried(source.kind, answer.url, await parsers.read(source, SourceState(), answer))
     except NotAFeed as reason:
         try:
-            found, page = await discovery.find_feed(source, answer, reason, discovery.Search(fetch, readers, gap))
+            found, page = await discovery.find_feed(source, answer, reason, discovery.Search(fetch, parsers, gap))
             return Tried(source.kind, found.url, page)
         except NotAFeed:
-            becomes = await readers.recognise(source, answer)
+            becomes = await parsers.recognise(source, answer)
             if becomes is None:
                 raise
     source = source._replace(kind=becomes.kind, settings=becomes.settings)
-    return await _look(source, fetch, readers, gap)
+    return await _look(source, fetch, parsers, gap)
 
 
-async def _list(source: Source, answer: Response, fetch: Fetch, readers: Parsers) -> Tried:
+async def _list(source: Source, answer: Response, fetch: Fetch, parsers: Parsers) -> Tried:
     """A list, and the first of its items that stands in its order."""
-    page = await readers.read(source, SourceState(), answer)
+    page = await parsers.read(source, SourceState(), answer)
     tried = Tried(source.kind, answer.url, page)
     item = next((one for one in page.items if not one.pinned), None)
     if item is None:
@@ -82,7 +82,7 @@ async def _list(source: Source, answer: Response, fetch: Fetch, readers: Parsers
     try:
         told = await fetch(Request(item.url))
         judge(told)
-        return tried._replace(item=item, told=await readers.read_item(source, item, told))
+        return tried._replace(item=item, told=await parsers.read_item(source, item, told))
     except SourceFailure as error:
         return tried._replace(item=item, trouble=error.detail)
 

@@ -1,1 +1,1 @@
-"""One source, one visit: joins what to ask, the asking, the reading and the writing."""
+"""Crawling: visits to sources, what they record, and what watches over them."""

@@ -1,4 +1,4 @@
-"""The checkpoint of a paged crawl: what its row means. It only translates; the store reads and writes (B2-B4)."""
+"""The checkpoint of a crawl of a list: what its row means. The store reads and writes it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ RUNNING, COMPLETED, ERROR = "running", "completed", "error"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How far the crawl of one list got. Never changed: each step makes another one, which is saved with what it is
-    about. `exists` says whether the store has one. What was crawled already is for `store.visits.items` to say."""
+    """How far the crawl of one list got. Immutable: each step returns a new one, which is saved with its page.
+
+    `exists` says whether the store has one. `store/visits/items.py` knows which items were read.
+    """
 
     row: CheckpointRow
     exists: bool = True
 
     @classmethod
     def load(cls, conn: Connection, source: Source, now: datetime) -> Checkpoint:
-        """The checkpoint of a source; one that has got nowhere, if there is none."""
+        """Returns the checkpoint of a source, or a blank one if there is none."""
         site, board = site_and_board(source.address)
         row = checkpoints.load(conn, site, board)
         return cls(row, True) if row else cls(_blank(site, board, source.id, now), False)
@@ -40,7 +42,7 @@ class Checkpoint:
         checkpoints.save(conn, self.row, now)
 
     def clear(self, conn: Connection) -> bool:
-        """Forget it: the next crawl looks through the whole list again, and reads only what is not stored."""
+        """Deletes it. The next crawl walks the whole list again, and reads only what is not stored."""
         return checkpoints.delete(conn, self.row.site, self.row.board)
 
     @property
@@ -53,17 +55,17 @@ class Checkpoint:
 
     @property
     def current_page(self) -> int:
-        """How many pages of the list this crawl has read."""
+        """The number of list pages that this crawl has read."""
         return self.row.current_page
 
     @property
     def page(self) -> Request | None:
-        """The page of the list to ask for next; None: it was read to its end."""
+        """The page of the list to ask for next; None if the list was read to its end."""
         return msgspec.convert(self.row.page_request, Request) if self.row.page_request else None
 
     @property
     def last_thread(self) -> tuple[str, str] | None:
-        """Id and address of the item that was read last."""
+        """The id and address of the item that was read last."""
         row = self.row
         return (row.last_thread_id, row.last_thread_url or "") if row.last_thread_id is not None else None
 
@@ -73,7 +75,7 @@ class Checkpoint:
 
     @property
     def seen_ids(self) -> set[str]:
-        """The latest items that were read: only a cache."""
+        """The latest items that were read. Only a cache."""
         return set(self.row.seen_ids)
 
     @property
@@ -85,19 +87,19 @@ class Checkpoint:
         return self.row.max_id
 
     def begun(self, first: Request, now: datetime) -> Checkpoint:
-        """A new crawl; when the last complete one ended stays known."""
+        """Begins a new crawl. Keeps the time at which the last complete one ended."""
         row = self.row._replace(started_at=now, current_page=0, stats={}, seen_ids=(), status=RUNNING, error=None)
         return Checkpoint(row, self.exists).going_on_at(first)
 
     def started_over(self, first: Request) -> Checkpoint:
-        """The same crawl from the first page again: the page where it stood is not there any more."""
+        """Starts the same crawl again at the first page, because the page where it stood is gone."""
         return self._with(current_page=0).going_on_at(first)
 
     def going_on_at(self, page: Request | None) -> Checkpoint:
         return self._with(page_url=page.url if page else None, page_request=msgspec.to_builtins(page))
 
     def listed(self, ids: Sequence[str], further: Request | None) -> Checkpoint:
-        """A page of the list was read; it named these."""
+        """A page of the list was read, and named these ids."""
         row = self.row
         lowest = min([*ids, *([row.min_id] if row.min_id else [])], key=in_order, default=None)
         highest = max([*ids, *([row.max_id] if row.max_id else [])], key=in_order, default=None)
@@ -105,7 +107,7 @@ class Checkpoint:
         return stepped.going_on_at(further)._plus(list_pages=1)
 
     def read(self, item: KnownItem) -> Checkpoint:
-        """A page of an item was asked for, and the item is now like this."""
+        """A page of an item was requested, and this is the item now."""
         step = self._with(status=RUNNING, last_thread_id=item.id, last_thread_url=item.url)._plus(item_pages=1)
         if item.state == "waiting":
             return step
@@ -137,13 +139,13 @@ class Checkpoint:
 
 
 def site_and_board(address: str) -> tuple[str, str]:
-    """Where a list is, and which one it is there."""
+    """Returns the site of a list, and which list of the site it is."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}", parts.path + (f"?{parts.query}" if parts.query else "")
 
 
 def in_order(id: str) -> tuple[int, int, str]:
-    """Ids compare as numbers where they are numbers, and come before those that are not."""
+    """Sorts ids that are numbers as numbers, before all others."""
     number = id.isascii() and id.isdigit()
     return (0, int(id), "") if number and len(id) < 100 else (1, 0, id)
 

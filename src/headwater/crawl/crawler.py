@@ -1,4 +1,7 @@
-"""Visits under way: starts them, and writes the finished ones down in batches."""
+"""Runs visits, and records the finished ones in batches.
+
+`visit/document.py` and `visit/listing.py` are the two shapes of a visit. Each returns a Visit, and `record` writes it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import structlog
 
 from headwater.crawl.record import record
 from headwater.crawl.visit import document, listing
-from headwater.crawl.visit.shared import VisitTools, failed
+from headwater.crawl.visit.shared import VisitTools, failed, lease_is_too_short
 from headwater.errors import SourceFailure, StoreUnavailable
 from headwater.model import DueSource, SavedVisit, Visit
 from headwater.store.db import Database
@@ -24,7 +27,7 @@ log = structlog.get_logger()
 
 
 class Crawler:
-    """`start` visits; finished ones reach the store and then `on_saved`. Does not decide what is due."""
+    """`start` starts visits. Finished ones reach the store and then `on_saved`. It does not decide what is due."""
 
     def __init__(self, db: Database, tools: VisitTools, on_saved: Callable[[SavedVisit], None]) -> None:
         self._db = db
@@ -37,7 +40,7 @@ class Crawler:
 
     @property
     def in_hand(self) -> int:
-        """Visits that are not in the store yet."""
+        """How many visits are not in the store yet."""
         return len(self._visiting) + self._finished.qsize()
 
     def start(self, granted: Iterable[DueSource]) -> None:
@@ -47,15 +50,15 @@ class Crawler:
             task.add_done_callback(self._forget)
 
     async def settle(self) -> None:
-        """Wait until every visit in hand is written down."""
+        """Waits until every visit in hand is recorded."""
         while self._visiting:
             await asyncio.wait(list(self._visiting))
         await self._finished.join()
 
     async def stop(self, within: timedelta) -> None:
-        """Let visits finish for a while, give the others back, write down what there is.
+        """Lets visits finish for a while, gives back the leases of the others, and records what is finished.
 
-        A store that stays away does not hold this up: the leases run out, and the sources are due again.
+        A store that stays away does not block this: the leases expire, and the sources are due again.
         """
         if self._visiting:
             await asyncio.wait(list(self._visiting), timeout=within.total_seconds())
@@ -66,27 +69,27 @@ class Crawler:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._finished.join(), within.total_seconds() + RETRY_SECONDS)
         self._recorder.cancel()
-        held = [(due.source.id, due.lease) for due in unfinished.values()]
+        unused = [(due.source.id, due.lease) for due in unfinished.values()]
         try:
-            await self._db.write(leases.give_back, held, self._tools.now())
+            await self._db.write(leases.give_back, unused, self._tools.now())
         except StoreUnavailable as error:
             log.warning("store.unavailable", error=error.detail, unwritten=self._finished.qsize())
 
     async def _visit(self, due: DueSource) -> None:
-        now = self._tools.now()
-        if now + timedelta(seconds=self._tools.visit_seconds) > due.lease_until:
-            return  # it waited too long here; the lease runs out and the source is due again
+        if lease_is_too_short(due, self._tools):
+            return  # it waited too long here; the lease expires and the source is due again
+        started_at = self._tools.now()
         try:
             if self._tools.kinds[due.source.kind].paged:
                 finished = await listing.visit(due, self._tools, self._db)
             else:
                 finished = await document.visit(due, self._tools)
-        except Exception as error:  # the last resort: a bug costs one visit, never the loop (H98)
+        except Exception as error:  # the last resort: a bug costs one visit, never the loop
             log.exception("visit.crashed", source=due.source.address)
             reason = SourceFailure(
-                f"Headwater could not handle this source ({type(error).__name__}). This is our fault."
+                f"Headwater could not handle this source ({type(error).__name__}). This is a bug in Headwater."
             )
-            finished = failed(due, reason, now, 0.0, self._tools)
+            finished = failed(due, reason, started_at, 0.0, self._tools)
         self._finished.put_nowait(finished)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
@@ -100,7 +103,7 @@ class Crawler:
                 for saved in await self._db.write(record, batch, self._tools.now()):
                     self._on_saved(saved)
             except StoreUnavailable as error:
-                # The visits are still in hand; the leases decide how long trying makes sense.
+                # The visits are still in hand. The leases decide how long it makes sense to retry.
                 log.warning("store.unavailable", error=error.detail, visits=len(batch))
                 await asyncio.sleep(RETRY_SECONDS)
                 for unsaved in batch:

@@ -1,4 +1,4 @@
-"""What can go wrong with crawling, noticed and said: alerts that are raised once and cleared once, each as an event."""
+"""Monitors of the crawl. An alert is raised once and cleared once, each time with an event."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CACHE_HITS = "cache_hits"
 STALE_SOURCES = "stale_sources"
 WATCHED = (API_CALLS, CACHE_HITS, STALE_SOURCES)
 LATELY = timedelta(hours=1)
-FEWEST_ANSWERS = 20  # that say anything about a share
+FEWEST_ANSWERS = 20  # for a share to mean anything
 
 
 class AlertLimits(NamedTuple):
-    """From where on something is wrong: calls in one window, the share of answers, the time that a source waits."""
+    """Thresholds: calls in one window, the share of unchanged answers, the time that a source waits."""
 
     calls: int = 55
     cache_hits: float = 0.7
@@ -33,7 +33,7 @@ class AlertLimits(NamedTuple):
 
 
 def too_many_calls(used: int, budget: Budget, limits: AlertLimits) -> str | None:
-    """What to say about the calls of one window; None: nothing is wrong. Pure, as the next two are."""
+    """Returns what is wrong with the calls of one window; None if nothing is. Pure, as the next two are."""
     if used < limits.calls:
         return None
     return f"{used} requests to Reddit within {budget.window.total_seconds():g} seconds; {budget.requests} are allowed."
@@ -42,20 +42,20 @@ def too_many_calls(used: int, budget: Budget, limits: AlertLimits) -> str | None
 def too_few_hits(answers: int, unchanged: int, limits: AlertLimits) -> str | None:
     if answers < FEWEST_ANSWERS or unchanged >= answers * limits.cache_hits:
         return None
-    share = f"{unchanged / answers:.0%} of what feeds answered within an hour was what we had already"
-    return f"Only {share}; {limits.cache_hits:.0%} is usual. Do servers ignore what we say we have?"
+    share = f"{unchanged / answers:.0%} of what feeds answered within an hour was what we already had"
+    return f"Only {share}; {limits.cache_hits:.0%} is usual. Do servers ignore our conditional requests?"
 
 
 def too_long_waits(stale: int, limits: AlertLimits) -> str | None:
     if not stale:
         return None
-    sources = "1 source waits" if stale == 1 else f"{stale:,} sources wait"
+    sources = "1 source has" if stale == 1 else f"{stale:,} sources have"
     minutes = int(limits.stale_after.total_seconds() // 60)
-    return f"{sources} for a visit since {minutes} minutes or more. Does the crawl loop run?"
+    return f"{sources} been waiting for a visit for {minutes} minutes or more. Is the crawl loop running?"
 
 
 def watch_calls(conn: Connection, budget: Budget, limits: AlertLimits, now: datetime) -> Changed:
-    """The monitors look, and raise and clear their alert together with its event, which is the owner's."""
+    """Counts the calls, and raises or clears the alert together with its event, which belongs to the owner."""
     return _keep(conn, API_CALLS, too_many_calls(budgets.note_use(conn, budget, now), budget, limits), now)
 
 

@@ -1,4 +1,4 @@
-"""What a hub pushed becomes posts, as if a visit had found them."""
+"""Stores what a hub pushed as posts, as if a visit had found them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 async def receive(
     db: Database, parsers: Parsers | None, one: HubSubscription, pushed: Response, now: Callable[[], datetime]
 ) -> SavedVisit | None:
-    """Stores what was pushed. Where it cannot be read, or not by this process, its source is visited instead."""
+    """Stores what was pushed. If this process cannot parse it, the source is visited instead."""
     source = one.source
     if parsers is not None:
         try:
@@ -37,7 +37,7 @@ async def receive(
 
 
 def record_push(conn: Connection, source_id: int, posts: list[Post], now: datetime) -> SavedVisit | None:
-    """Posts, their events and the trust they earn, in one transaction."""
+    """Writes posts, their events and the trust they earn, in one transaction."""
     saved = hubs.save_push(conn, source_id, posts, now)
     if saved is not None:
         outbox.append(conn, events_of(saved), now)

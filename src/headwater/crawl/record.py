@@ -1,4 +1,4 @@
-"""What is written at the end of a visit, or after each page of a paged one, in one transaction with its events."""
+"""What is written at the end of a visit, or after each page of a list, in one transaction with its events."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from headwater.store.visits.items import KnownItem
 
 
 def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[SavedVisit]:
+    """Writes finished visits: their posts, the sources' state and schedule, the events, and the hubs that they name."""
     saved = visits.save(conn, finished, now)
     outbox.append(conn, [event for one in saved if one.accepted for event in events_of(one)], now)
     hubs.learn(conn, [heard for one in saved if (heard := heard_in(one))], now)
@@ -30,7 +31,7 @@ def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[S
 
 
 class PageTaken(NamedTuple):
-    """What a page of a paged source changes: its posts, items to be read from now on, the item it is a page of."""
+    """What a page of a list changes: its posts, the items to read from now on, or the item that it is a page of."""
 
     source_id: int
     lease: str
@@ -41,7 +42,7 @@ class PageTaken(NamedTuple):
 
 
 def record_page(conn: Connection, taken: PageTaken, now: datetime) -> tuple[list[StoredPost], Checkpoint] | None:
-    """Store a page and how far that brought the crawl; None: the lease was lost, and nothing is written."""
+    """Writes a page and how far it brought the crawl. Returns None, and writes nothing, if the lease was lost."""
     if not leases.holds(conn, taken.source_id, taken.lease, now):
         return None
     stored = posts.save_page(conn, taken.source_id, taken.posts, now)
@@ -56,7 +57,7 @@ def record_page(conn: Connection, taken: PageTaken, now: datetime) -> tuple[list
 
 
 def heard_in(saved: SavedVisit) -> Heard | None:
-    """What a visit says about pushes; None: nothing. Pure."""
+    """Returns what a visit says about pushes; None if it says nothing. Pure."""
     source_id, facts, missed = saved.visit.source_id, saved.visit.facts, saved.count("new")
     if not saved.accepted or facts is None:
         return None
@@ -64,14 +65,14 @@ def heard_in(saved: SavedVisit) -> Heard | None:
     try:
         hub = urls.canonical(facts.hub) if facts.hub else None
         if "@" in urls.split(topic).netloc:
-            hub = None  # the password of a source is no business of its hub
+            hub = None  # a hub must not learn the password of a source
     except BadAddress:
         hub = None
     return Heard(source_id, hub, topic, missed) if hub or missed else None
 
 
 def events_of(saved: SavedVisit) -> list[Event]:
-    """What a visit changed, as events. Pure."""
+    """Returns the events of what a visit changed. Pure."""
     events = post_events(saved.visit.source_id, saved.posts)
     change = _change_of_health(saved)
     return [*events, change] if change else events
@@ -113,9 +114,9 @@ def _change_of_health(saved: SavedVisit) -> Event | None:
 
 
 def report(saved: SavedVisit) -> dict[str, object]:
-    """A visit as `headwater crawl --json` prints it."""
+    """Returns a visit as `headwater crawl --json` prints it."""
     visit = saved.visit
-    error = visit.error if saved.accepted else "Somebody else visited this source in the meantime; nothing was written."
+    error = visit.error if saved.accepted else "Another process visited this source meanwhile. Nothing was written."
     return {
         "source": saved.address,
         "source_id": visit.source_id,

@@ -1,8 +1,7 @@
-"""Warm-up: the best of each community of the pool, cached for a day, before its own visits have brought much (A5).
+"""Warm-up: caches the best posts of each community in the pool for a day, until its own visits have brought more.
 
-It is a cache and nothing else. No post is stored, no watermark, schedule or average moves, and no event tells of it; so
-what a visit finds and stores later is the same with it and without it. It holds no lease, for it writes nothing that a
-visit writes.
+This is only a cache. It stores no post and writes no event, and no watermark, schedule or average moves. So later
+visits find and store the same with it or without it. It needs no lease, because it writes nothing that a visit writes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from headwater.crawl.visit.shared import Access
+from headwater.access.budget import Access
 from headwater.errors import SourceFailure
 from headwater.fetch.statuses import judge
 from headwater.model import Post, Source, SourceState
@@ -29,7 +28,7 @@ log = structlog.get_logger()
 
 
 class Plan(NamedTuple):
-    """What is asked for, how many communities at once, and how long an answer is good."""
+    """Which listing to cache, of how many communities at once, and for how long."""
 
     sort: str
     time_filter: str
@@ -39,7 +38,7 @@ class Plan(NamedTuple):
 
 
 class Warmed(NamedTuple):
-    """What came of one community. The watermark never moves: this says so to whoever reads the report."""
+    """The result for one community. `watermark_updated` is always False: it says so in the report."""
 
     source: str
     source_id: int
@@ -50,8 +49,8 @@ class Warmed(NamedTuple):
 
 class WarmUpTools(NamedTuple):
     db: Database
-    way: Access
-    readers: Parsers
+    access: Access
+    parsers: Parsers
     now: Callable[[], datetime]
 
 
@@ -63,31 +62,31 @@ async def warm_up(
     patient: bool = False,
     on_warmed: Callable[[Warmed], None] = lambda _: None,
 ) -> int:
-    """Cache the listings of these communities, or of those of the pool that have an old one; returns how many it were.
+    """Caches the listings of these communities, or of those in the pool whose listing is old. Returns how many.
 
-    Without patience it takes only what visits leave of the budget and ends where there is nothing left: the oldest
-    listing is the first the next time.
+    Unless `patient`, it takes only the requests that visits leave in the budget, and stops when there are none. The
+    next run begins with the oldest listing.
     """
     if communities is None:
         communities = await tools.db.read(listings.to_warm, tools.now() - EVERY)
     cached = 0
     for start in range(0, len(communities), plan.batch):
         batch = communities[start : start + plan.batch]
-        turns = [one for one in batch if await _has_turn(tools.way, patient)]
-        found = await asyncio.gather(*(_listing(tools, plan, one) for one in turns))
+        ready = [one for one in batch if await _take_request(tools.access, patient)]
+        found = await asyncio.gather(*(_listing(tools, plan, one) for one in ready))
         await tools.db.write(listings.keep, [one for one in found if isinstance(one, Listing)])
-        for community, one in zip(turns, found, strict=True):
+        for community, one in zip(ready, found, strict=True):
             on_warmed(_warmed(community, one))
         cached += sum(isinstance(one, Listing) for one in found)
-        if len(turns) < len(batch):
+        if len(ready) < len(batch):
             break
     return cached
 
 
-async def _has_turn(way: Access, patient: bool) -> bool:
+async def _take_request(access: Access, patient: bool) -> bool:
     if not patient:
-        return await way.turn() is None
-    await way.wait()
+        return await access.try_acquire() is None
+    await access.acquire()
     return True
 
 
@@ -95,9 +94,9 @@ async def _listing(tools: WarmUpTools, plan: Plan, community: Source) -> Listing
     wanted = {"sort": plan.sort, "time_filter": plan.time_filter, "limit": plan.limit}
     source = community._replace(settings=wanted)
     try:
-        response = await tools.way.fetch(reddit.first(source, SourceState()))
+        response = await tools.access.fetch(reddit.first(source, SourceState()))
         judge(response)
-        page = await tools.readers.read(source, SourceState(), response)
+        page = await tools.parsers.read(source, SourceState(), response)
     except SourceFailure as error:
         log.warning("warm_up.failed", source=community.address, code=error.code, error=error.detail)
         return error
@@ -106,7 +105,7 @@ async def _listing(tools: WarmUpTools, plan: Plan, community: Source) -> Listing
 
 
 def entry(post: Post) -> dict[str, Any]:
-    """A post as a cached listing has it. Pure."""
+    """Returns a post as a cached listing has it. Pure."""
     return {
         "source_post_id": post.source_post_id,
         "title": post.title,

@@ -1,4 +1,4 @@
-"""From a request to bytes: the only code that opens a connection to the outside.
+"""Fetching: from a request to bytes. The only code that opens a connection to the outside.
 
-Nothing is imported here, because the parse workers import `fetch.body` and must not pay for libcurl.
+Nothing is imported here, because parser processes import `fetch.body` and should not load libcurl.
 """

@@ -1,8 +1,7 @@
 """From the bytes of an answer to the bytes of its document: undoes Content-Encoding under a limit.
 
-Pure and light to import, because it runs in the parse workers: what a stranger compressed is inflated where it can
-be stopped. Only what `ACCEPTED` names is asked for: no other coding has a
-decoder here whose output can be capped.
+Pure and light to import, because it runs in parser processes: what a stranger compressed is inflated where it can be
+stopped. Requests offer only the codings in `ACCEPTED`, because only their decoders can limit the output.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ MAX_LAYERS = 3
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP, _ZLIB, _RAW = 31, 15, -15
-# Real servers put these into Content-Encoding although they say nothing about compression.
+# Real servers put these into Content-Encoding, although they say nothing about compression.
 _MEANINGLESS = frozenset({"", "identity", "none", "binary", "8bit", "utf-8", "utf8", "iso-8859-1"})
 _FIRST_PIECE = 1024
 
 
 def unpacked(response: Response, max_bytes: int) -> bytes:
-    """The document in an answer.
+    """Returns the document in an answer.
 
-    Raises AnswerTooLarge as soon as more than `max_bytes` come out of any layer, AnswerBroken if the compressed data
-    ends early or is damaged.
+    Raises AnswerTooLarge as soon as any layer gives more than `max_bytes`, and AnswerBroken if the compressed data ends
+    early or is damaged.
     """
     body = response.body
     for coding in reversed(_codings(response.headers.get("content-encoding", ""))):
@@ -62,12 +61,12 @@ class _Room:
     def take(self, count: int) -> None:
         self.left -= count
         if self.left < 0:
-            raise AnswerTooLarge(f"The answer is larger than {self.limit:,} bytes, the limit.", max_bytes=self.limit)
+            raise AnswerTooLarge(f"The answer is larger than the limit of {self.limit:,} bytes.", max_bytes=self.limit)
 
 
 def _gunzipped(data: bytes, room: _Room) -> bytes:
     if not data or not data.startswith(_GZIP_MAGIC[: len(data)]):
-        return data  # labelled as gzip, sent as it is: seen behind caches that undo the one and not the other
+        return data  # labelled as gzip but not compressed: some caches undo the one and not the other
     first, taken = _inflated(memoryview(data), _GZIP, room, piece=len(data))
     if taken == len(data):
         return first
@@ -75,7 +74,7 @@ def _gunzipped(data: bytes, room: _Room) -> bytes:
 
 
 def _more_members(rest: memoryview, room: _Room) -> Iterator[bytes]:
-    """Whatever follows the last member and is not another one (zero padding, junk) is left out."""
+    """Leaves out what follows the last member (zero padding, junk)."""
     while rest[:2] == _GZIP_MAGIC:
         member, taken = _inflated(rest, _GZIP, room, piece=_FIRST_PIECE)
         rest = rest[taken:]
@@ -90,22 +89,22 @@ def _undeflated(data: bytes, room: _Room) -> bytes:
         try:
             return _inflated(whole, _ZLIB, _Room(room.limit), piece=len(data))[0]
         except AnswerBroken:
-            pass  # a raw stream can begin like a zlib header
+            pass  # a raw stream can start like a zlib header
     return _inflated(whole, _RAW, room, piece=len(data))[0]
 
 
 def _inflated(data: memoryview, form: int, room: _Room, piece: int) -> tuple[bytes, int]:
-    """One compressed stream from the start of `data`: what it holds, and how many bytes of `data` it took.
+    """Inflates one stream from the start of `data`. Returns its content, and how many bytes of `data` it took.
 
-    `piece` is how much to offer first. The decoder copies what it was offered and did not use, so offering everything
-    that follows to each of many tiny members would take quadratic time.
+    `piece` is how much to offer first. The decoder copies what it was offered and did not use, so offering all that
+    follows to each of many tiny members would take quadratic time.
     """
     stream = isal_zlib.decompressobj(form)
     parts: list[bytes] = []
     offered = 0
     while not stream.eof:
         if offered == len(data):
-            raise AnswerBroken("The compressed answer ends early: a part of it did not arrive.")
+            raise AnswerBroken("The compressed answer ends early: part of it did not arrive.")
         try:
             part = stream.decompress(data[offered : offered + piece], room.left + 1)
         except isal_zlib.error as error:  # type: ignore[misc]  # the stub takes the class for an instance

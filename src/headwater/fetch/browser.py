@@ -1,8 +1,8 @@
-"""Pages that a script makes: opened in a Chromium that has no network of its own.
+"""Opens pages that are made by scripts, in a Chromium that has no network of its own.
 
-Every request of the page is answered by our guarded client: where connections may go, how many bytes come and how long
-it takes is decided there, as for any other request. The browser itself has a proxy that is not there, no names to
-resolve, no workers, no downloads and no sockets, so what is not answered here goes nowhere.
+Our guarded client answers every request of the page, with its limits on addresses, bytes and time. The browser itself
+has a proxy that does not exist, resolves no names, and has no workers, downloads or sockets. So a request that is not
+answered here goes nowhere.
 
 Playwright and Chromium are optional: `pip install 'headwater[browser]'`, and Chromium from the system.
 """
@@ -35,7 +35,7 @@ _PASSED_ON = frozenset({"accept", "accept-language", "content-type", "x-requeste
 _NOT_PASSED_BACK = frozenset(
     {"content-encoding", "content-length", "transfer-encoding", "set-cookie", "link", "refresh"}
 )
-_NOWHERE = "http://127.0.0.1:9"  # the discard port: nobody listens, and the guard is not asked
+_NOWHERE = "http://127.0.0.1:9"  # the discard port, where nobody listens
 _ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
@@ -50,15 +50,15 @@ _ARGUMENTS = (
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
-# Ways out that are not requests are taken away before any script of the page runs.
-_WITHOUT_WAYS_OUT = """
+# APIs that reach the network without a request are removed before any script of the page runs.
+_WITHOUT_NETWORK_APIS = """
 for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport", "WebSocketStream"])
   Object.defineProperty(globalThis, name, {value: undefined, writable: false, configurable: false});
 """
 
 
 class Browser:
-    """Belongs to the event loop that first uses it. Chromium is started with the first page and ended by `close`."""
+    """Belongs to the event loop that first uses it. The first page starts Chromium, and `close` ends it."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class Browser:
         self._seconds = seconds
         self._max_bytes = max_bytes
         self._clock = clock
-        self._turns = asyncio.Semaphore(pages_at_once)
+        self._concurrency = asyncio.Semaphore(pages_at_once)
         self._starting = asyncio.Lock()
         self._playwright: Playwright | None = None
         self._chromium: Chromium | None = None
 
     async def fetch(self, request: Request) -> Response:
-        """The page as it is after its scripts have run. Raises a FetchFailed where there is none."""
-        async with self._turns:
+        """Returns the page as it is after its scripts have run. Raises a FetchFailed if there is none."""
+        async with self._concurrency:
             chromium = await self._started()
             context = await chromium.new_context(accept_downloads=False, service_workers="block", bypass_csp=False)
             try:
@@ -104,9 +104,9 @@ class Browser:
             await playwright.stop()
 
     async def _opened(self, context: BrowserContext, request: Request) -> Response:
-        visit = _Visit(self._client, request, self._max_bytes)
-        await context.add_init_script(_WITHOUT_WAYS_OUT)
-        await context.route("**/*", visit.answer)
+        page_requests = _PageRequests(self._client, request, self._max_bytes)
+        await context.add_init_script(_WITHOUT_NETWORK_APIS)
+        await context.route("**/*", page_requests.answer)
         await context.route_web_socket("**/*", lambda socket: socket.close())
         page = await context.new_page()
         page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
@@ -117,17 +117,17 @@ class Browser:
                 await page.wait_for_load_state("networkidle", timeout=QUIET_SECONDS * 1000)
             html = (await page.content()).encode("utf-8", "replace")
         except _errors() as error:
-            if visit.failure:
-                raise visit.failure from error
+            if page_requests.failure:
+                raise page_requests.failure from error
             raise FetchFailed(f"The browser could not open the page: {_first_line(error)}.") from error
-        return self._response(visit, html)
+        return self._response(page_requests, html)
 
-    def _response(self, visit: _Visit, html: bytes) -> Response:
-        document = visit.document
+    def _response(self, page_requests: _PageRequests, html: bytes) -> Response:
+        document = page_requests.document
         if document is None:
-            raise FetchFailed("The browser opened a page that was never asked for.")
+            raise FetchFailed("The browser opened a page that was never requested.")
         if len(html) > self._max_bytes:
-            raise AnswerTooLarge(f"The page that the script made is larger than {self._max_bytes:,} bytes, the limit.")
+            raise AnswerTooLarge(f"The page made by the script is larger than the limit of {self._max_bytes:,} bytes.")
         headers = {"content-type": "text/html; charset=utf-8"}
         return document._replace(headers=headers, body=html, received_at=self._clock())
 
@@ -150,7 +150,7 @@ class Browser:
         program = self._program or next((found for name in PROGRAMS if (found := which(name))), None)
         if program is None:
             raise FetchFailed(
-                "The site's list is made by a script, and no Chromium was found to run it: install the system's.",
+                "The site's list is made by a script, and no Chromium was found to run it. Install the system's.",
                 our_network=True,
             )
         self._playwright = await async_playwright().start()
@@ -165,8 +165,8 @@ class Browser:
             raise FetchFailed(f"Chromium did not start: {_first_line(error)}.", our_network=True) from error
 
 
-class _Visit:
-    """One page's requests: each is answered by the client, within what a page may use up."""
+class _PageRequests:
+    """The requests of one page. The client answers each, up to the limits for a page."""
 
     def __init__(self, client: Client, request: Request, max_bytes: int) -> None:
         self._client = client
@@ -179,8 +179,8 @@ class _Visit:
 
     async def answer(self, route: Route) -> None:
         asked = route.request
-        # The first is the page itself. Others are frames and windows, or a script that leads the page elsewhere, which
-        # would have us report another page under this address.
+        # The first one is the page itself. Others are frames and windows, or a script that navigates away: then another
+        # page would be reported under this address.
         is_document = self._requests == 0
         self._requests += 1
         if asked.is_navigation_request() and not is_document:

@@ -1,7 +1,7 @@
-"""The client: one request in, one answer out, within limits of time, size and where connections may go.
+"""The HTTP client: one request in, one answer out, with limits on time, size and addresses.
 
 libcurl moves the bytes, for half the CPU of a client written in Python. Redirects are followed here, hop by hop, so
-that each one passes the same rules. HTTP statuses are answers, not errors. Bodies stay compressed: see `fetch.body`.
+that each one passes the same rules. HTTP statuses are answers, not errors. Bodies stay compressed: see `fetch/body.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOKUP_AGAIN_SECONDS = 2.0
 
 
 class FetchLimits(NamedTuple):
-    """What one request may use up over all its hops."""
+    """What one request may use over all its hops."""
 
     max_bytes: int
     seconds: float
@@ -42,8 +42,11 @@ class FetchAnswer(NamedTuple):
 
 
 class Client:
-    """Belongs to the event loop that first uses it. `max_bytes` caps what is received here and, given to
-    `body.unpacked`, what it unpacks to. `resolve` overrides names as curl's option does (`host:port:address`)."""
+    """Belongs to the event loop that first uses it.
+
+    `max_bytes` limits what is received here and, given to `body.unpacked`, what it unpacks to. `resolve` overrides
+    names as curl's option does (`host:port:address`).
+    """
 
     def __init__(
         self,
@@ -70,17 +73,17 @@ class Client:
         self._max_connections = max_connections
         self._per_host = max_connections_per_host
         self._clock = clock
-        self._turns = asyncio.Semaphore(max_connections)
-        self._host_turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._concurrency = asyncio.Semaphore(max_connections)
+        self._host_concurrency: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._idle: list[Handle] = []
         self._outage = failures.Outage()
         self._transfers: Transfers | None = None
         self._closed = False
 
     async def fetch(self, request: Request, *, max_bytes: int | None = None, timeout: float | None = None) -> Response:
-        """The answer to a request, after redirects. `timeout` covers all hops; waiting for a turn does not count.
+        """Returns the answer to a request, after redirects. `timeout` covers all hops, not the wait for a connection.
 
-        Raises BadAddress or BadInput for a request that cannot be sent, and a FetchFailed where no usable answer came.
+        Raises BadAddress or BadInput for a request that cannot be sent, and a FetchFailed if no usable answer came.
         """
         hop = hops.first(request)
         limits = FetchLimits(max_bytes or self._max_bytes, timeout or self._timeout)
@@ -88,7 +91,7 @@ class Client:
         moved_to: str | None = None
         permanent = True
         for _ in range(self._max_redirects + 1):
-            answer, left = await self._in_turn(hop, limits, left)
+            answer, left = await self._with_connection(hop, limits, left)
             following = hops.following(hop, answer.status, answer.headers)
             if following is None:
                 return Response(hop.url, *answer, self._clock(), moved_to)
@@ -98,7 +101,7 @@ class Client:
         raise TooManyRedirects(f"{hop.host} still redirects after {self._max_redirects} redirects.", host=hop.host)
 
     async def close(self) -> None:
-        """Ends every transfer; whoever still waits for one gets a FetchFailed."""
+        """Ends every transfer. Callers that still wait for one get a FetchFailed."""
         self._closed = True
         transfers, self._transfers = self._transfers, None
         if transfers:
@@ -107,14 +110,14 @@ class Client:
             idle.close()
         self._idle.clear()
 
-    async def _in_turn(self, hop: Hop, limits: FetchLimits, left: float) -> tuple[FetchAnswer, float]:
-        """One hop, once its host and the client have a free place for it, and the seconds that are left then."""
+    async def _with_connection(self, hop: Hop, limits: FetchLimits, left: float) -> tuple[FetchAnswer, float]:
+        """Waits for a free connection, and makes one hop. Returns its answer and the seconds that are left."""
         loop = asyncio.get_running_loop()
-        host_turns = self._host_turns.get(hop.host)
-        if host_turns is None:
-            host_turns = self._host_turns[hop.host] = asyncio.Semaphore(self._per_host)
-        # In this order, or requests that wait for one slow host would hold the places of all others.
-        async with host_turns, self._turns:
+        host_concurrency = self._host_concurrency.get(hop.host)
+        if host_concurrency is None:
+            host_concurrency = self._host_concurrency[hop.host] = asyncio.Semaphore(self._per_host)
+        # In this order, or requests that wait for one slow host would take the connections of all others.
+        async with host_concurrency, self._concurrency:
             deadline = loop.time() + left
             try:
                 if self._closed:
@@ -160,7 +163,7 @@ class Client:
         return failures.failure(failures.Ended(hop.host, code, message, os_errno, *limits, through_proxy))
 
     async def _why_unresolved(self, hop: Hop) -> FetchFailed:
-        """libcurl does not tell a name that is not there from a name server that is not there, so ask again."""
+        """Asks again, because libcurl does not distinguish an unknown name from an unreachable name server."""
         try:
             async with asyncio.timeout(_LOOKUP_AGAIN_SECONDS):
                 await dns.addresses(hop.host, hop.port)
@@ -171,7 +174,7 @@ class Client:
         return failures.name_unknown(hop.host)
 
     async def _check_target(self, hop: Hop, left: float) -> None:
-        """Behind a proxy we do not see the connection, so the guard judges beforehand all that the name stands for."""
+        """Checks all addresses of a host first, because behind a proxy we do not see the connection."""
         try:
             async with asyncio.timeout(left):
                 found = await dns.addresses(hop.host, hop.port, self._options.resolve)

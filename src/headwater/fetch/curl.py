@@ -1,4 +1,4 @@
-"""One libcurl handle, configured once and used for many transfers, and what arrives on it."""
+"""A libcurl handle, configured once and used for many transfers, and the headers that arrive on it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TO_SPACES = bytes.maketrans(_CONTROLS, b" " * len(_CONTROLS))
 
 
 class Options(NamedTuple):
-    """What is the same for every transfer of a client."""
+    """The options that are the same for every transfer of a client."""
 
     guard: AddressGuard
     user_agent: str
@@ -43,6 +43,8 @@ class Options(NamedTuple):
 
 
 class Handle:
+    """One libcurl handle. It is used for one transfer at a time."""
+
     def __init__(self, options: Options, lend: Callable[[socket], socket]) -> None:
         self.easy: Any = _configured(options)
         self.easy.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
@@ -59,7 +61,7 @@ class Handle:
         self.reusable = True
 
     def prepare(self, hop: Hop, max_bytes: int, seconds: float) -> None:
-        """Sets only what differs from the last transfer: each option costs, and most never change."""
+        """Sets only what differs from the last transfer. Each option costs time, and most never change."""
         self._lines.clear()
         self._opened = False
         self._refusal = None
@@ -77,7 +79,7 @@ class Handle:
             self._set_method(hop)
 
     def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body of the transfer that has just ended well."""
+        """Returns status, headers and body of the transfer that has just succeeded."""
         body = self._body.getvalue()
         if body:
             self._fresh_body()
@@ -85,7 +87,7 @@ class Handle:
 
     @property
     def refusal(self) -> str | None:
-        """Why the guard let no connection be opened; None if it let one, even to another address of the host."""
+        """Why the guard refused every connection; None if it allowed one, even to another address of the host."""
         return None if self._opened else self._refusal
 
     def close(self) -> None:
@@ -96,7 +98,7 @@ class Handle:
         self.easy.setopt(pycurl.WRITEFUNCTION, self._body.write)
 
     def _set_method(self, hop: Hop) -> None:
-        """Such a handle serves once: what it takes to send a body is not worth undoing."""
+        """Sets the method. The handle is not reused: undoing what a body takes is not worth it."""
         self.reusable = False
         if hop.method == "HEAD":
             self.easy.setopt(pycurl.NOBODY, 1)
@@ -134,7 +136,7 @@ def _configured(options: Options) -> Any:
     easy.setopt(pycurl.USERAGENT, options.user_agent)
     easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(options.connect_timeout * 1000))
     easy.setopt(pycurl.BUFFERSIZE, _BUFFER_BYTES)
-    # Set even if empty, or libcurl takes them from the environment.
+    # Set even if they are empty, or libcurl takes them from the environment.
     easy.setopt(pycurl.PROXY, options.proxy)
     easy.setopt(pycurl.NOPROXY, "")
     if options.resolve:
@@ -144,12 +146,12 @@ def _configured(options: Options) -> Any:
 
 def _header_line(header: tuple[str, str]) -> bytes:
     name, value = header
-    # libcurl reads "Name:" as an order to leave the header out, and "Name;" as the header without a value.
+    # To libcurl, "Name:" means to leave the header out, and "Name;" means the header without a value.
     return (f"{name}: {value}" if value else f"{name};").encode("latin-1")
 
 
 def trusted_certificates() -> str | None:
-    """The machine's trusted certificates. The OpenSSL in libcurl's wheel looks only where its builder had them."""
+    """Returns the trusted certificates. The OpenSSL in libcurl's wheel only looks where its builder had them."""
     candidates: Sequence[str | None] = (ssl.get_default_verify_paths().cafile, *_CA_FILES)
     for path in candidates:
         if path and os.path.isfile(path):
@@ -162,9 +164,9 @@ def trusted_certificates() -> str | None:
 
 
 def read_head(lines: list[bytes]) -> dict[str, str]:
-    """The headers of the last answer in `lines`: interim answers (1xx) come before it, trailers after it.
+    """Returns the headers of the last answer in `lines`. Interim answers (1xx) come before it, trailers after it.
 
-    Text is Latin-1, byte for byte, so that a validator goes back exactly as it came.
+    Text is Latin-1, byte for byte, so that a validator is sent back exactly as it came.
     """
     if len(lines) > MAX_LINES:
         raise AnswerBroken(f"The answer has more than {MAX_LINES} header lines.")

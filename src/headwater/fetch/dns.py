@@ -1,4 +1,4 @@
-"""Asks the system where a host is, apart from libcurl: for targets behind a proxy, and to learn why a name failed."""
+"""Looks up names without libcurl: for targets behind a proxy, and to find out why a name failed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from headwater.fetch.failures import name_unknown
 
-# A lookup cannot be interrupted. In threads of its own, one that hangs keeps nobody else waiting.
-_LOOKUPS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="names")
+# A lookup cannot be interrupted. In these threads, one that hangs keeps nobody else waiting.
+_LOOKUPS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="dns")
 
 
 async def addresses(host: str, port: int, resolve: Sequence[str] = ()) -> list[str]:
-    """The numeric addresses of a host; `resolve` holds overrides as curl writes them (`host:port:address,address`).
+    """Returns the numeric addresses of a host. Raises NameUnknown.
 
-    Raises NameUnknown.
+    `resolve` has overrides as curl writes them (`host:port:address,address`).
     """
     for entry in resolve:
         if entry.startswith(f"{host}:{port}:"):

@@ -1,4 +1,4 @@
-"""What a failed transfer means: from libcurl's codes to our errors, each in words that say what to do about it."""
+"""What a failed transfer means: turns libcurl's codes into our errors, with words that say what to do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NO_WAY_OUT = frozenset({errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, 
 
 
 class Ended(NamedTuple):
-    """How a transfer ended that brought no usable answer."""
+    """How a transfer without a usable answer ended."""
 
     host: str
     code: int
@@ -69,7 +69,7 @@ def failure(ended: Ended) -> FetchFailed:
     if code in _BROKEN_ANSWER:
         return AnswerBroken(f"The answer of {host} cannot be used: {message}.", host=host)
     if code == pycurl.E_FILESIZE_EXCEEDED:
-        return AnswerTooLarge(f"The answer of {host} is larger than {ended.max_bytes:,} bytes, the limit.", host=host)
+        return AnswerTooLarge(f"The answer of {host} is larger than the limit of {ended.max_bytes:,} bytes.", host=host)
     if code == pycurl.E_COULDNT_RESOLVE_HOST:
         return name_unknown(host)
     if code == pycurl.E_COULDNT_RESOLVE_PROXY:
@@ -81,7 +81,7 @@ def failure(ended: Ended) -> FetchFailed:
     if code == pycurl.E_SSL_CONNECT_ERROR:
         return ConnectionFailed(f"No secure connection to {host} could be agreed on: {message}.", host=host)
     if code == pycurl.E_URL_MALFORMAT:
-        return AddressRefused(f"The address on {host} can be read in more than one way: {message}.", host=host)
+        return AddressRefused(f"The address on {host} is ambiguous: {message}.", host=host)
     return FetchFailed(f"The transfer from {host} failed: {message} (curl {code}).", host=host)
 
 
@@ -99,13 +99,13 @@ def no_socket(os_errno: int) -> ConnectionFailed:
 
 def name_unknown(host: str, *, no_name_server: bool = False) -> NameUnknown:
     if no_name_server:
-        return NameUnknown(f"No name server could tell where {host} is.", host=host, no_way_out=True)
+        return NameUnknown(f"No name server could resolve {host}.", host=host, no_way_out=True)
     return NameUnknown(f"The name {host} does not resolve. Check the address for a typing error.", host=host)
 
 
 def _timed_out(ended: Ended) -> TimedOut:
     if ended.message.startswith("Resolving"):
-        return TimedOut(f"No name server told in time where {ended.host} is.", host=ended.host, no_way_out=True)
+        return TimedOut(f"No name server resolved {ended.host} in time.", host=ended.host, no_way_out=True)
     if ended.message.startswith(("Connection", "SSL")):
         return TimedOut(f"{ended.host} did not accept a connection in time.", host=ended.host)
     return TimedOut(f"{ended.host} had not answered completely after {ended.seconds:g} s.", host=ended.host)
@@ -116,7 +116,7 @@ def _not_connected(ended: Ended) -> ConnectionFailed:
     if ended.through_proxy:
         return _no_proxy(host)
     if ended.os_errno in _NO_WAY_OUT:
-        return ConnectionFailed(f"There is no way to {host} from this network.", host=host, no_way_out=True)
+        return ConnectionFailed(f"There is no route to {host} from this network.", host=host, no_way_out=True)
     if ended.os_errno == errno.ECONNREFUSED:
         return ConnectionFailed(f"{host} refused the connection: no server is running there.", host=host)
     return ConnectionFailed(f"No connection to {host} could be made.", host=host)
@@ -127,10 +127,10 @@ def _no_proxy(host: str) -> ConnectionFailed:
 
 
 class Outage:
-    """Tells a failure of our own network from one of a source.
+    """Distinguishes failures of our own network from failures of a source.
 
-    One host that cannot be resolved or routed to proves nothing. Two different ones in a row, with no sign of life from
-    anybody in between, is the network.
+    One host that cannot be resolved or reached proves nothing. Two different ones in a row, with no sign of life from
+    any host in between, mean that our network is down.
     """
 
     def __init__(self) -> None:
@@ -140,12 +140,12 @@ class Outage:
         self._suspects.clear()
 
     def judge(self, error: FetchFailed) -> None:
-        """Notes on the error whether it was our network."""
+        """Records on the error whether it was our network."""
         if error.facts.get("no_way_out"):
             self._suspects.add(str(error.facts["host"]))
             error.facts["our_network"] = len(self._suspects) > 1
         elif not is_our_network(error) and not isinstance(error, TimedOut | AddressRefused):
-            # It refused, hung up or talked nonsense, or a name server knew that it does not exist: somebody is there.
+            # The host refused, hung up or sent nonsense, or a name server knew that it does not exist: we are online.
             self.sign_of_life()
 
 

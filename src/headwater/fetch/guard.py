@@ -1,5 +1,7 @@
-"""Which addresses a connection may go to. It judges the numeric address that is about to be connected to, never a name
-or a spelling, because those can lie."""
+"""Which addresses a connection may go to.
+
+It judges the numeric address that is about to be connected to, never a name or a spelling, because those can lie.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ Network = IPv4Network | IPv6Network
 
 SETTING = "HEADWATER_ALLOW_PRIVATE_NETWORKS"
 
-# Cloud machines hand out their credentials here (AWS, Google, Azure, Alibaba, Oracle); no setting opens these.
+# Cloud machines give out their credentials here (AWS, Google, Azure, Alibaba, Oracle). No setting opens these.
 METADATA = frozenset(
     map(
         ip_address,
@@ -31,8 +33,7 @@ METADATA = frozenset(
     )
 )
 
-# Our own list, because `ipaddress` changes its mind between Python releases and calls shared space, NAT64 and 6to4
-# global.
+# Our own list, because `ipaddress` differs between Python releases, and calls shared space, NAT64 and 6to4 global.
 _NOT_PUBLIC = tuple(
     (ip_network(network), reason)
     for network, reason in (
@@ -72,10 +73,10 @@ _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 _6TO4 = IPv6Network("2002::/16")
 _TEREDO = IPv6Network("2001::/32")
 
-# Where four bytes of IPv4 may stand in a local NAT64 address (RFC 6052, prefixes of 48, 56, 64 and 96 bits).
+# Where the four bytes of IPv4 can be in a local NAT64 address (RFC 6052, prefixes of 48, 56, 64 and 96 bits).
 _LOCAL_NAT64_BYTES = ((6, 7, 9, 10), (7, 9, 10, 11), (9, 10, 11, 12), (12, 13, 14, 15))
 
-# The "bad ports" of the Fetch standard, then databases, caches and remote shells that answer whoever speaks.
+# The "bad ports" of the Fetch standard, then databases, caches and remote shells that answer anybody.
 REFUSED_PORTS = frozenset(
     {0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109}
     | {110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530}
@@ -86,15 +87,18 @@ REFUSED_PORTS = frozenset(
 
 
 class AddressGuard:
-    """`allow` is False (public addresses only), True (private ones too), or the networks that are open besides public
-    addresses. Metadata addresses of clouds and ports that are not for the web stay closed whatever it says."""
+    """Decides whether a connection may be opened.
+
+    `allow` is False (public addresses only), True (private ones too), or the networks that are open besides public
+    addresses. Metadata addresses of clouds and ports that are not for the web are always refused.
+    """
 
     def __init__(self, allow: bool | Sequence[Network] = False) -> None:
         self._everything = allow is True
         self._networks = () if isinstance(allow, bool) else tuple(allow)
 
     def refusal(self, ip: str, port: int) -> str | None:
-        """Why no connection may go there, in words; None if it may."""
+        """Returns why no connection may go there; None if it may."""
         if port in REFUSED_PORTS:
             return f"port {port} is not a web port"
         try:
@@ -118,7 +122,7 @@ class AddressGuard:
 
 
 def parse_allow(text: str) -> bool | tuple[Network, ...]:
-    """The value of HEADWATER_ALLOW_PRIVATE_NETWORKS: `true`, `false`, or networks separated by commas."""
+    """Parses HEADWATER_ALLOW_PRIVATE_NETWORKS: `true`, `false`, or networks separated by commas."""
     word = text.strip().lower()
     if word in ("true", "false"):
         return word == "true"
@@ -140,7 +144,7 @@ def _why_not_public(address: Address) -> str | None:
 
 
 def _carried(address: Address) -> Iterator[Address]:
-    """The IPv4 addresses that a packet to this IPv6 address ends up at, or passes."""
+    """Yields the IPv4 addresses that a packet to this IPv6 address reaches or passes."""
     if address.version == 4:
         return
     packed = address.packed

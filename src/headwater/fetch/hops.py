@@ -1,4 +1,4 @@
-"""One request as a chain of hops: what is asked of which host, and where a redirect leads. Pure."""
+"""A request as a chain of hops: what is sent to which host, and where a redirect leads. Pure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from headwater.model import Request
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PERMANENT = frozenset({301, 308})
-# What another host may be told. Everything else (Authorization, Cookie, X-Api-Key, ...) was meant for the first one.
+# What another host may see. Everything else (Authorization, Cookie, X-Api-Key, ...) was meant for the first one.
 _FOR_ANYBODY = frozenset(
     {"accept", "accept-language", "content-type", "if-modified-since", "if-none-match", "range", "a-im"}
 )
-# These belong to how the answer is carried; setting them by hand could make two readers of one request disagree.
+# These control the transfer. Setting them by hand could make two parsers of one request disagree.
 _OURS = frozenset({"accept-encoding", "connection", "content-length", "expect", "host", "te", "transfer-encoding"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
 _NOT_IN_A_HEADER = re.compile(r"[\x00-\x1f\x7f]|[^\x00-\xff]")
 
 _DEFAULT_PORT = {"http": 80, "https": 443}
-# Most addresses are stored canonical; finding that out costs a tenth of making them so.
+# Most addresses are stored in canonical form. Checking that costs a tenth of making it.
 _CANONICAL_ALREADY = re.compile(
     r"(https?)://([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*)(?::([1-9][0-9]{1,4}))?"
     r"/[A-Za-z0-9/%:@!$&'()*+,;=~._-]*(?:\?[A-Za-z0-9/%:@!$&'()*+,;=~._?-]+)?"
@@ -35,8 +35,10 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Hop(NamedTuple):
-    """One request to one host. `url` carries no user and password; they are in `headers` and, for an address that is to
-    be remembered, in `userinfo`."""
+    """One request to one host. `url` has no user name and password.
+
+    They are in `headers` and, for an address that is to be remembered, in `userinfo`.
+    """
 
     url: str
     host: str
@@ -48,15 +50,15 @@ class Hop(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The URL as a source's address is kept, user and password included."""
+        """The URL as a source's address is stored, with user name and password."""
         return self.url.replace("://", f"://{self.userinfo}@", 1) if self.userinfo else self.url
 
 
 def first(request: Request) -> Hop:
-    """Raises BadAddress or BadInput for a request that must not be sent as it is."""
+    """Returns the first hop of a request. Raises BadAddress or BadInput for one that must not be sent as it is."""
     for name, value in request.headers:
         if not _TOKEN.fullmatch(name) or _NOT_IN_A_HEADER.search(value):
-            raise BadInput(f"The header {name[:40]!r} contains a character that cannot stand in a header.")
+            raise BadInput(f"The header {name[:40]!r} contains a character that a header cannot have.")
         if name.lower() in _OURS:
             raise BadInput(f"The header {name!r} is set by Headwater itself.")
     if request.method != "GET" and not _TOKEN.fullmatch(request.method):
@@ -69,9 +71,9 @@ def first(request: Request) -> Hop:
 
 
 def following(hop: Hop, status: int, headers: Mapping[str, str]) -> Hop | None:
-    """The hop that an answer sends us to; None if it is not a redirect.
+    """Returns the hop that an answer sends us to; None if it is not a redirect.
 
-    Raises AddressRefused where it leads to something that is not a web address.
+    Raises AddressRefused if it leads to something that is not a web address.
     """
     location = headers.get("location")
     if status not in _REDIRECTS or not location:
@@ -93,7 +95,7 @@ def is_permanent(hop: Hop, status: int, following: Hop) -> bool:
 
 
 def _to(url: str, headers: Headers, method: str, body: bytes | None) -> Hop:
-    """Raises BadAddress. libcurl gets canonical addresses only, so that it cannot read them otherwise than we do."""
+    """Raises BadAddress. libcurl only gets canonical addresses, so it cannot read them differently than we do."""
     plain = _CANONICAL_ALREADY.fullmatch(url) if len(url) <= urls.MAX_LENGTH else None
     if plain:
         scheme, host, port = plain.groups()
@@ -109,14 +111,14 @@ def _to(url: str, headers: Headers, method: str, body: bytes | None) -> Hop:
 
 
 def _method_after(status: int, hop: Hop) -> tuple[str, bytes | None]:
-    """As browsers do it: 303 asks for a page instead, and so do 301 and 302 after a POST."""
+    """Does as browsers do: GET after a 303, and after a 301 or 302 to a POST."""
     if (status == 303 and hop.method != "HEAD") or (status in (301, 302) and hop.method == "POST"):
         return "GET", None
     return hop.method, hop.body
 
 
 def _may_keep_credentials(hop: Hop, target: Hop) -> bool:
-    """The same host and port over no weaker a protocol; a move from http to https counts as the same."""
+    """Whether it is the same host and port, and no weaker protocol. A move from http to https counts as the same."""
     if hop.host != target.host:
         return False
     if _is_secure(hop) == _is_secure(target):
@@ -129,7 +131,7 @@ def _is_secure(hop: Hop) -> bool:
 
 
 def _readable(location: str) -> str:
-    """Servers send raw UTF-8 and spaces in Location; browsers take both."""
+    """Fixes raw UTF-8 and spaces in a Location header. Servers send both, and browsers accept them."""
     with suppress(UnicodeDecodeError):
         location = location.encode("latin-1").decode("utf-8")
     return location.strip().replace(" ", "%20")

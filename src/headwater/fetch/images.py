@@ -1,6 +1,6 @@
-"""What the first bytes of a picture say: its kind, width and height. Pure; what its server says of it counts nothing.
+"""What the first bytes of an image say: its type, width and height. Pure. What the server says about it is ignored.
 
-Only kinds that cannot contain a script are known. A length that a file claims is never followed beyond its end.
+Only types that cannot contain a script are known. A length that a file claims is never followed beyond its end.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 Size = tuple[int, int] | None
 
 
-class Picture(NamedTuple):
-    """`width` and `height` are None where the file does not say them in its head."""
+class ImageHeader(NamedTuple):
+    """`width` and `height` are None if the file does not have them in its header."""
 
     type: str
     extension: str
@@ -30,27 +30,27 @@ class Picture(NamedTuple):
     height: int | None
 
 
-def recognised(data: bytes) -> Picture:
-    """The kind of a picture. Raises NotAPicture for anything else, SVG among it, and for one of monstrous size."""
+def recognised(data: bytes) -> ImageHeader:
+    """Returns the type and size of an image. Raises NotAnImage for SVG, for anything else, and for enormous images."""
     for type, extension, is_one, size_of in _KINDS:
         if is_one(data):
             width, height = size_of(data) or (None, None)
             if width and height and width * height > MOST_PIXELS:
-                words = f"The picture has {width:,} × {height:,} pixels; at most {MOST_PIXELS:,} in all are taken."
+                words = f"The image has {width:,} × {height:,} pixels; the limit is {MOST_PIXELS:,} in all."
                 raise NotAnImage(words, lasting=True)
-            return Picture(type, extension, width, height)
+            return ImageHeader(type, extension, width, height)
     raise _refusal(data)
 
 
 def _refusal(data: bytes) -> NotAnImage:
     head = data[:_HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if b"<svg" in head and not head.startswith((b"<!doctype html", b"<html")):
-        return NotAnImage("SVG is not taken: it may contain scripts.", lasting=True)
+        return NotAnImage("SVG is not supported, because it may contain scripts.", lasting=True)
     if head.startswith(b"<"):
-        return NotAnImage("A page came instead of a picture.")
+        return NotAnImage("A page came instead of an image.")
     if not data:
         return NotAnImage("The answer is empty.")
-    return NotAnImage("The answer is no picture that is taken (PNG, JPEG, GIF, WebP, AVIF).", lasting=True)
+    return NotAnImage("The answer is not an image of a supported type (PNG, JPEG, GIF, WebP, AVIF).", lasting=True)
 
 
 def _png_size(data: bytes) -> Size:
@@ -62,7 +62,7 @@ def _gif_size(data: bytes) -> Size:
 
 
 def _jpeg_size(data: bytes) -> Size:
-    """Goes from segment to segment to the one that describes the frame."""
+    """Walks the segments until the one that describes the frame."""
     place = 2
     for _ in range(_MOST_SEGMENTS):
         if data[place : place + 1] != b"\xff" or place + 4 > len(data):
@@ -104,7 +104,7 @@ def _avif_size(data: bytes) -> Size:
 
 
 def _pair(data: bytes, place: int, length: int, order: Literal["big", "little"]) -> Size:
-    """Two numbers that stand one after the other; None if the file ends before."""
+    """Returns two adjacent numbers; None if the file ends before."""
     if len(data) < place + 2 * length:
         return None
     first, second = data[place : place + length], data[place + length : place + 2 * length]

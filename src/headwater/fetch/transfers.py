@@ -1,8 +1,8 @@
 """Runs libcurl's transfers on the event loop, many at once, each awaited as a future.
 
-libcurl says which sockets it waits for; they go into one selector of our own whose descriptor is the only thing the
-event loop watches. Registering each socket with the loop costs a third to two thirds more CPU per request, because the
-loop then wakes once per socket (`bench/fetch.py` measures both).
+libcurl says which sockets it waits for. They go into one selector of our own, and the event loop only watches that.
+Registering each socket with the loop costs a third to two thirds more CPU per request, because the loop then wakes once
+per socket (`bench/fetch.py` measures both).
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ import pycurl
 
 Easy = Any  # pycurl.Curl; the module has no type hints
 OK = 0
-CLOSED = -1  # a code of our own: `close` was called while the transfer ran
+CLOSED = -1  # our own code: `close` was called during the transfer
 _CLOSING_SECONDS = 1.0
 
 
 class Transfers:
-    """Belongs to the event loop it is made on. `run` is the whole of it; whoever is cancelled while waiting there has
-    its transfer removed at once."""
+    """Belongs to the event loop it is made on. `run` runs a transfer, and removes it at once if it is cancelled."""
 
     def __init__(self, max_idle_connections: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -43,7 +42,7 @@ class Transfers:
         self._multi.setopt(pycurl.M_MAXCONNECTS, max_idle_connections)
 
     async def run(self, easy: Easy) -> tuple[int, str]:
-        """libcurl's code (0 is good) and message once the transfer has ended."""
+        """Runs a transfer to its end. Returns libcurl's code (0 is success) and message."""
         future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._futures[easy] = future
         self._multi.add_handle(easy)
@@ -54,15 +53,15 @@ class Transfers:
                 self._multi.remove_handle(easy)
 
     def lend(self, opened: socket) -> socket:
-        """A socket that libcurl is about to copy; ours is closed as soon as it has."""
+        """Returns a socket that libcurl is about to copy. Ours is closed as soon as it has."""
         self._lent.append(opened)
         return opened
 
     async def close(self) -> None:
-        """Ends all transfers. Lookups of names that hang are waited for only briefly; they cannot be interrupted."""
+        """Ends all transfers. Name lookups that hang cannot be interrupted, so it waits only briefly for them."""
         for easy in list(self._futures):
             self._end(easy, CLOSED, "")
-        # From here on the thread below owns libcurl: nothing may call it, and it may not call back.
+        # From here on the thread below owns libcurl. Nothing else may call it, and it may not call back.
         self._closing = True
         self._loop.remove_reader(self._selector.fileno())
         if self._timer:
@@ -94,8 +93,11 @@ class Transfers:
         self._finish()
 
     def _wake_in(self, milliseconds: int) -> None:
-        """libcurl moves its one alarm with every transfer, mostly to a later time. A timer of the loop that rings too
-        early and is set again costs less than cancelling it each time."""
+        """Sets libcurl's one timer.
+
+        libcurl moves it with every transfer, mostly to a later time. A timer of the loop that fires too early and is
+        set again costs less than cancelling it each time.
+        """
         if milliseconds == 0:
             if not self._kicked:
                 self._kicked = True

@@ -1,4 +1,4 @@
-"""Following and unfollowing sources: what a person asks for, written together with its events."""
+"""Following and unfollowing sources. Each change is written together with its events."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ Seal = Callable[[str], bytes]
 
 
 class Imported(NamedTuple):
+    """What an import of a list did; `refused` has the reason for each address."""
+
     added: int
     already: int
     refused: dict[str, str]
 
 
 def kind_and_address(typed: str) -> tuple[str, str]:
-    """What a person means: a community of Reddit or an account or search of X in any spelling, or a feed or site."""
+    """Returns what a person means: a Reddit community, an account or search of X, or the address of a feed or site."""
     if community := community_address(typed):
         return "reddit", community
     if account := account_or_search(typed):
@@ -40,18 +42,18 @@ def kind_and_address(typed: str) -> tuple[str, str]:
 
 
 def chosen(typed: str, kind: str | None, settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Kind and address where a person may have said how to read it; raises BadInput for what does not fit together."""
+    """Returns kind and address. A person may have chosen the kind; raises BadInput if it does not fit the address."""
     meant, address = kind_and_address(typed)
     kind = kind or meant
     if kind not in KINDS:
-        raise BadInput(f"There is no kind {kind!r} of source. There are: {', '.join(KINDS)}.")
+        raise BadInput(f"There is no kind {kind!r} of source. The kinds are: {', '.join(KINDS)}.")
     if kind != meant and not (KINDS[kind].at_address and KINDS[meant].at_address):
         raise BadInput(f"What is at this address cannot be read as {kind!r}, only as {meant!r}.")
     check = KINDS[kind].check
     if check:
         check(settings)
     elif settings:
-        raise BadInput(f"A source of kind {kind!r} has no settings. Say which kind they are for.")
+        raise BadInput(f"A source of kind {kind!r} has no settings. Name the kind that they are for.")
     return kind, address
 
 
@@ -67,10 +69,10 @@ def follow(
     kind: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Added:
-    """Follow what is at this address. Returns at once; the first visit finds the feed of a site, and the posts.
+    """Follows what is at this address. Asks nobody: the first visit finds the feed of a site, and the posts.
 
-    A name and password in the address are taken out of it and kept sealed. Where `kind` or `settings` say how to read
-    it, a source that is there already is read like that from now on.
+    A user name and password in the address are taken out of it and stored encrypted. If `kind` or `settings` say how to
+    read the source, they also apply to a source that exists already, from its next visit on.
     """
     said = kind is not None or bool(settings)
     kind, address = chosen(address, kind, settings or {})
@@ -106,7 +108,7 @@ def follow(
 def follow_all(
     conn: Connection, reader: Reader, outlines: Iterable[Outline], now: datetime, seal: Seal | None = None
 ) -> Imported:
-    """Follow everything in a list; an address that cannot be used is reported and does not stop the others."""
+    """Follows everything in a list. An address that cannot be used is reported and does not stop the others."""
     added = already = 0
     refused = {}
     for outline in outlines:

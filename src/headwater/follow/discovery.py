@@ -1,4 +1,4 @@
-"""Finds the feed of a site: by rules for well-known addresses, by the page's own links, by paths that are common."""
+"""Finds the feed of a site: by rules for well-known addresses, by the links of the page, by common paths."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from headwater.parse.pool import Parsers
 from headwater.sources import KINDS, discovery
 
 MOST_TRIES = 10
-# How people call the kinds that read the pages of a site.
+# What people call the kinds that read the pages of a site.
 NAMES = {"forum": "a forum", "news": "a news site"}
 _NOT_HERE = (403, 404, 405, 406)
 
 
 class Search(NamedTuple):
-    """What looking around needs; `gap` is how long it rests before each request."""
+    """What a search needs; `gap` is the seconds to wait before each request."""
 
     fetch: Callable[[Request], Awaitable[Response]]
-    readers: Parsers
+    parsers: Parsers
     gap: float
 
 
 def choices() -> list[tuple[str, str]]:
-    """What a person may want a site to be read as, where its address does not say it: (kind, name)."""
+    """Returns what a person may choose to read a site as, if its address does not say it: (kind, name)."""
     return [(kind, name) for kind, name in NAMES.items() if kind in KINDS]
 
 
 def worth_a_search(reason: SourceFailure) -> bool:
-    """Whether a feed could be elsewhere. A host that is down, slow or asks for quiet is left alone instead."""
+    """Whether a feed could be elsewhere. A host that is down, slow or asks for a pause is left alone instead."""
     if isinstance(reason, StatusRefused):
         return reason.facts.get("http_status") in _NOT_HERE
     return isinstance(reason, NotAFeed | Blocked)
@@ -40,9 +40,9 @@ def worth_a_search(reason: SourceFailure) -> bool:
 async def find_feed(
     source: Source, page: Response | None, reason: SourceFailure, search: Search
 ) -> tuple[Response, Page]:
-    """The first candidate that reads as a feed; raises `reason`, with advice, where there is none.
+    """Returns the first candidate that is a feed. Raises `reason`, with advice, if there is none.
 
-    `page` is what the source's own address answered with, if it did.
+    `page` is the answer of the source's own address, if there was one.
     """
     tried = {source.address}
     async for candidate in _candidates(source, page, search):
@@ -55,7 +55,7 @@ async def find_feed(
         if len(tried) > MOST_TRIES:
             break
     if isinstance(reason, NotAFeed):
-        raise NotAFeed("This page is not a feed and names none. Look for a link to RSS or Atom on it.") from reason
+        raise NotAFeed("This page is not a feed and links to none. Look for a link to RSS or Atom on it.") from reason
     raise reason
 
 
@@ -63,15 +63,15 @@ async def _candidates(source: Source, page: Response | None, search: Search) -> 
     for address in discovery.address_rules(source.address):
         yield address
     if page is not None:
-        for address in await _named_by(page, source, search):
+        for address in await _linked_from(page, source, search):
             yield address
     for address in discovery.common_paths(source.address):
         yield address
 
 
-async def _named_by(page: Response, source: Source, search: Search) -> list[str]:
+async def _linked_from(page: Response, source: Source, search: Search) -> list[str]:
     try:
-        return await search.readers.links(source, page)
+        return await search.parsers.links(source, page)
     except SourceFailure:
         return []
 
@@ -83,6 +83,6 @@ async def _try(source: Source, search: Search) -> tuple[Response, Page] | None:
         response = await search.fetch(KINDS[source.kind].first(source, state))
         if response.status != 200:
             return None
-        return response, await search.readers.read(source, state, response)
+        return response, await search.parsers.read(source, state, response)
     except (SourceFailure, BadAddress):
         return None

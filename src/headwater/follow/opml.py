@@ -1,4 +1,4 @@
-"""OPML: the list of sources that feed readers exchange. Pure: bytes in, outlines out, and back."""
+"""OPML, the list of sources that feed readers exchange. Pure: bytes to outlines, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_BYTES = 10 * 1024 * 1024
 MAX_OUTLINES = 100_000
 MAX_NAME = 300
 
-# An ampersand that begins nothing XML knows: readers do export titles and addresses unescaped.
+# An ampersand that starts no entity: feed readers do export titles and addresses unescaped.
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#[xX][0-9a-fA-F]+);)")
 
 
@@ -29,7 +29,7 @@ class Outline(NamedTuple):
 
 
 def read(document: bytes) -> list[Outline]:
-    """The sources an OPML document lists, each address once, in order."""
+    """Returns the sources that an OPML document lists, each address once, in order."""
     if len(document) > MAX_BYTES:
         raise BadDocument(f"The OPML document has {len(document):,} bytes; at most {MAX_BYTES:,} are read.")
     if b"<!ENTITY" in document.replace(b"\0", b""):
@@ -46,7 +46,7 @@ def read(document: bytes) -> list[Outline]:
 
 
 def write(sources: Iterable[WatchedSource]) -> bytes:
-    """An OPML 2.0 document of these sources, one outline per folder."""
+    """Returns an OPML 2.0 document of these sources, with one outline per folder."""
     root = etree.Element("opml", version="2.0")
     etree.SubElement(etree.SubElement(root, "head"), "title").text = "Headwater"
     body = etree.SubElement(root, "body")
@@ -81,7 +81,7 @@ def _parse(document: bytes) -> etree._Element:
 
 
 def _parser() -> etree.XMLParser:
-    # Without huge_tree libxml2 itself refuses more than 256 levels and texts that grow beyond reason.
+    # Without huge_tree, libxml2 itself refuses more than 256 levels and text that grows beyond reason.
     return etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True
     )
@@ -108,4 +108,4 @@ def _name(element: etree._Element) -> str:
 
 
 def _has_entities() -> BadDocument:
-    return BadDocument("The OPML document declares entities of its own, which is not allowed.")
+    return BadDocument("The OPML document declares its own entities, which is not allowed.")

@@ -1,4 +1,4 @@
-"""The pool of sources: reading a list of them, following what is in it, and giving each the tier that it belongs to."""
+"""The pool of sources: importing a list of them, and giving each source its tier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from headwater import urls
 from headwater.errors import BadAddress, BadDocument
 from headwater.follow import tiers
-from headwater.follow.add import follow
+from headwater.follow.add import Imported, follow
 from headwater.follow.tiers import BY_NAME, Assignment
 from headwater.model import Reader
 from headwater.sources import reddit
@@ -24,26 +24,20 @@ COLUMNS = ["source", "tier", "categories"]
 
 
 class Candidate(NamedTuple):
-    """A source that a list proposes for the pool; `tier` is where it starts."""
+    """A source in a list for the pool; `tier` is its first tier."""
 
     address: str
     tier: str
     categories: tuple[str, ...]
 
 
-class PoolImport(NamedTuple):
-    added: int
-    already: int
-    refused: dict[str, str]
-
-
 def starter() -> bytes:
-    """The list that comes with Headwater: communities that many people read."""
+    """Returns the list that comes with Headwater: communities that many people read."""
     return (files("headwater") / "data" / "communities.csv").read_bytes()
 
 
 def read(document: bytes) -> list[Candidate]:
-    """A list in CSV: `source` is a community such as r/technology, or an address; `categories` are words."""
+    """Parses a list in CSV. `source` is a community such as r/technology, or an address; `categories` are words."""
     try:
         text = document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -54,7 +48,7 @@ def read(document: bytes) -> list[Candidate]:
             raise BadDocument(f"The first line has to be {','.join(COLUMNS)}.")
         return [_candidate(cells, lines.line_num) for cells in lines if cells]
     except csv.Error as error:
-        raise BadDocument(f"Line {lines.line_num} is no CSV: {error}.") from error
+        raise BadDocument(f"Line {lines.line_num} is not CSV: {error}.") from error
 
 
 def _candidate(cells: list[str], line: int) -> Candidate:
@@ -62,17 +56,17 @@ def _candidate(cells: list[str], line: int) -> Candidate:
         raise BadDocument(f"Line {line} has {len(cells)} values instead of {len(COLUMNS)}.")
     source, tier, categories = (cell.strip() for cell in cells)
     if tier not in BY_NAME:
-        raise BadDocument(f"Line {line}: {tier or 'nothing'} is no tier. There are {', '.join(BY_NAME)}.")
+        raise BadDocument(f"Line {line}: {tier or 'nothing'} is not a tier. The tiers are {', '.join(BY_NAME)}.")
     return Candidate(address_of(source), tier, tuple(categories.split()))
 
 
 def address_of(source: str) -> str:
-    """Where a community, written as r/name, is read; anything else is an address already."""
+    """Returns the address of a community written as r/name. Anything else is an address already."""
     return reddit.community_address(source) or source
 
 
-def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], now: datetime) -> PoolImport:
-    """Put them into the pool and follow them. One that is in the pool is left as it is, followed or not."""
+def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], now: datetime) -> Imported:
+    """Puts sources into the pool and follows them. What is in the pool already stays as it is, followed or not."""
     added = already = 0
     refused = {}
     for candidate in candidates:
@@ -87,7 +81,7 @@ def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], 
             continue
         _enter(conn, source_id, candidate, now)
         added += 1
-    return PoolImport(added, already, refused)
+    return Imported(added, already, refused)
 
 
 def _is_pooled(conn: Connection, address: str) -> bool:
@@ -106,17 +100,17 @@ def _enter(conn: Connection, source_id: int, candidate: Candidate, now: datetime
 
 
 def assignments(conn: Connection) -> list[Assignment]:
-    """The tier of every source that is visited, as its average and its pin have it."""
+    """Returns the tier that every visited source should have by its average and its pin."""
     return tiers.assignments(pool.standings(conn))
 
 
 def apply_tiers(conn: Connection) -> list[Assignment]:
-    """Give every source its tier; returns what changed. Doing it again changes nothing."""
+    """Gives every source its tier. Returns what changed. Running it again changes nothing."""
     return _apply(conn, assignments(conn))
 
 
 def apply_pool_tiers(conn: Connection) -> list[Assignment]:
-    """The same for the sources of the pool alone: what people follow besides keeps its interval until they say so."""
+    """Gives the sources of the pool their tiers. All others keep their interval until somebody runs `apply_tiers`."""
     return _apply(conn, tiers.assignments(one for one in pool.pooled(conn) if one.active))
 
 
@@ -127,7 +121,7 @@ def _apply(conn: Connection, found: list[Assignment]) -> list[Assignment]:
 
 
 def pin_tier(conn: Connection, source_id: int, tier: str | None) -> None:
-    """Pin a source to a tier, which it has at once; None takes the pin away, and the average decides next time."""
+    """Pins a source to a tier, which applies at once. None removes the pin, and the average decides next time."""
     pool.pin(conn, source_id, tier)
     standing = pool.standing(conn, source_id)
     if tier is not None and standing is not None:

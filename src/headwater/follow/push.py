@@ -1,12 +1,12 @@
-"""WebSub, the subscriber's side: asks hubs to push, knows their signatures, and checks the signatures of pushes.
+"""WebSub, the subscriber's side: asks hubs to push, and checks the signatures of pushes.
 
-    1. a visit reads a feed that offers a hub          `record.heard_in`, `store.sources.hubs.learn`
-    2. the hub is asked, now and before each lease ends  `ask_hubs`
-    3. the hub makes sure that it was us               `api/websub.py`
-    4. the hub pushes; the signature says it is the hub  `is_signed`
-    5. what it pushed is read and stored as after a visit `crawl/push.py`
+    1. a visit finds a feed that offers a hub                    `heard_in` in `crawl/record.py`
+    2. the hub is asked to push, and again before a lease ends   `ask_hubs`
+    3. the hub verifies that it was us                           `api/websub.py`
+    4. the hub pushes, and its signature is checked              `is_signed`
+    5. what it pushed is parsed and stored as after a visit      `crawl/push.py`
 
-Polling goes on, only more rarely: what a push missed, or a crash lost, the next visit finds.
+Polling goes on, only less often. The next visit finds what a push missed or a crash lost.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from headwater.store.sources import hubs
 from headwater.store.sources.hubs import HubSubscription
 
 PATH = "/websub/"
-LEASE = timedelta(days=10)  # what is asked for; the hub decides
+LEASE = timedelta(days=10)  # what we ask for; the hub decides
 MOST_ASKED = 50  # at once
 _FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
-# From the strongest. Hubs that millions of feeds name sign with SHA-1 alone; as an HMAC it still holds.
+# Strongest first. Hubs that millions of feeds name only sign with SHA-1, which is still safe in an HMAC.
 _SIGNATURES = ("sha512", "sha384", "sha256", "sha1")
 _HEADERS = ("x-hub-signature-256", "x-hub-signature")
 
@@ -43,9 +43,9 @@ async def ask_hubs(
     secret_of: Callable[[str], str],
     now: Callable[[], datetime],
 ) -> int:
-    """Ask every hub whose time has come, within one batch; returns how many.
+    """Asks one batch of the hubs that are due. Returns how many.
 
-    `secret_of` a callback's id is what its pushes are to be signed with.
+    `secret_of` returns the secret with which a hub signs its pushes to a callback.
     """
     due = await db.write(hubs.take_due, now(), MOST_ASKED)
     requests = [request_of(one, public_url, secret_of(one.callback_id)) for one in due]
@@ -57,7 +57,7 @@ async def ask_hubs(
 
 
 async def _ask(fetch: Callable[[Request], Awaitable[Response]], request: Request) -> str | None:
-    """What went wrong, or None. That a hub accepts the request means nothing yet: it confirms at the callback."""
+    """Returns what went wrong, or None. A hub that accepts the request still has to confirm it at the callback."""
     try:
         answer = await fetch(request)
     except (SourceFailure, BadInput) as error:
@@ -66,7 +66,7 @@ async def _ask(fetch: Callable[[Request], Awaitable[Response]], request: Request
 
 
 def request_of(one: HubSubscription, public_url: str, secret: str) -> Request:
-    """What is sent to the hub: to push this topic, or to push it no more. Pure."""
+    """Returns the request that asks a hub to push a topic, or to stop pushing it. Pure."""
     form = {
         "hub.mode": one.mode,
         "hub.topic": one.topic,
@@ -78,7 +78,7 @@ def request_of(one: HubSubscription, public_url: str, secret: str) -> Request:
 
 
 def is_signed(body: bytes, secret: str, headers: Mapping[str, str]) -> bool:
-    """Whether the first signature that the push carries is the one its body has under our secret. Pure."""
+    """Whether the first signature of a push is the one that our secret gives for its body. Pure."""
     signature = next((headers[name] for name in _HEADERS if name in headers), "")
     method, _, given = signature.strip().partition("=")
     method = method.lower()

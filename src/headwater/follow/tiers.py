@@ -1,7 +1,7 @@
-"""Which tier a source belongs to: how much it publishes decides how often it is visited. Pure.
+"""Which tier a source belongs to. How much it publishes decides how often it is visited. Pure.
 
-A tier is taken as soon as the average reaches its border, and left only when the average has fallen well below it. So a
-source that moves about a border does not change its tier with every visit.
+A source enters a tier when its average reaches the border, and leaves it only when the average has fallen well below.
+So a source whose average hovers around a border does not change its tier with every visit.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from headwater.store.sources.pool import Standing, TierChange
 
-STAYS_ABOVE = 0.9  # of the border: where a source that has the tier loses it
+STAYS_ABOVE = 0.9  # of the border: below this a source leaves its tier
 
 
 class Tier(NamedTuple):
-    """A tier: from which average of valid posts, how often, and which listing of a community is read."""
+    """A tier: the lowest average of valid posts, how often it is visited, and which listing of a community is read."""
 
     name: str
     from_average: float
@@ -40,7 +40,7 @@ _RANK = {tier.name: place for place, tier in enumerate(TIERS)}
 
 
 class Assignment(NamedTuple):
-    """The tier that a source should have; None: nothing is known about it yet."""
+    """The tier that a source should have; None if nothing is known about it yet."""
 
     standing: Standing
     tier: Tier | None
@@ -54,7 +54,7 @@ class Assignment(NamedTuple):
 
 
 def tier_for(average: float | None, current: str | None = None, pinned: str | None = None) -> Tier | None:
-    """A pinned tier wins; without an average the present one stays."""
+    """Returns the tier of a source. A pin overrides the average; without an average, the current tier stays."""
     if pinned is not None:
         return BY_NAME[pinned]
     if average is None:
@@ -72,7 +72,7 @@ def assignments(standings: Iterable[Standing]) -> list[Assignment]:
 
 
 def place_in(tier: Tier, standing: Standing) -> TierChange:
-    """What the tier means for this source. Only a community has listings to choose from."""
+    """Returns what the tier changes for this source. Only a community has listings to choose from."""
     listing = {"sort": tier.sort, "time_filter": tier.time_filter, "limit": tier.limit}
     return TierChange(
         standing.source_id, tier.name, tier.interval_seconds, listing if standing.kind == "reddit" else {}

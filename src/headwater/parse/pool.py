@@ -1,6 +1,6 @@
-"""The pool of reading processes, as the rest of the program sees it: `await readers.read(...)`.
+"""The pool of parser processes, as the rest of the program sees it: `await parsers.read(...)`.
 
-A process that dies, hangs or exceeds its limits costs the one document it was reading; the others go on.
+A process that dies, hangs or exceeds its limits costs the one document it was parsing. The others go on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headwater.parse.process import LENGTH_BYTES, Parsed, ParseTask
 from headwater.sources.robots import Verdict
 
 MAX_ANSWER = 256 * 1024 * 1024
-MOST_DOCUMENTS = 10_000  # one process reads: libxml2 keeps every element name it has ever seen
+MOST_DOCUMENTS = 10_000  # per process: libxml2 keeps every element name it has ever seen
 _PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
 _BY_CODE = {kind.code: kind for kind in errors.all_errors()}
 _encode = msgspec.msgpack.Encoder().encode
@@ -26,42 +26,45 @@ _decode = msgspec.msgpack.Decoder(Parsed).decode
 
 
 class Parsers:
+    """A number of parser processes. A document waits until one is free."""
+
     def __init__(self, processes: int, *, cpu_seconds: float, memory_mb: int, max_bytes: int) -> None:
         self._cpu_seconds = cpu_seconds
         self._memory_mb = memory_mb
         self._max_bytes = max_bytes
         self._idle: asyncio.LifoQueue[Process | None] = asyncio.LifoQueue()
-        self._running: dict[Process, int] = {}  # how many documents each has read
+        self._running: dict[Process, int] = {}  # how many documents each has parsed
         for _ in range(processes):
-            self._idle.put_nowait(None)  # a place for a process; started when it is first needed
+            self._idle.put_nowait(None)  # a process that is started when it is first needed
 
     async def read(self, source: Source, state: SourceState, response: Response) -> Page:
-        reading = await self._perform(ParseTask("read", source, state, response, self._max_bytes))
-        assert reading.page is not None
-        return reading.page
+        """Returns what an answer says, as the source's kind reads it."""
+        parsed = await self._perform(ParseTask("read", source, state, response, self._max_bytes))
+        assert parsed.page is not None
+        return parsed.page
 
     async def read_item(self, source: Source, item: Item, response: Response) -> Page:
-        """What the page of an item says."""
+        """Returns what the page of an item says."""
         task = ParseTask("item", source, SourceState(), response, self._max_bytes, item)
-        reading = await self._perform(task)
-        assert reading.page is not None
-        return reading.page
+        parsed = await self._perform(task)
+        assert parsed.page is not None
+        return parsed.page
 
     async def recognise(self, source: Source, response: Response) -> Becoming | None:
-        """The kind that can read this page, with its settings; None: none of them."""
+        """Returns the kind that can read this page, with its settings; None if there is none."""
         return (await self._perform(ParseTask("recognise", source, SourceState(), response, self._max_bytes))).becomes
 
     async def verdict(self, rules: Response, url: str, agent: str) -> Verdict:
-        """What a robots.txt says to `agent` about an address."""
+        """Returns what a robots.txt says to `agent` about an address."""
         task = ParseTask(
             "robots", Source(0, "", ""), SourceState(), rules._replace(url=url), self._max_bytes, agent=agent
         )
-        reading = await self._perform(task)
-        assert reading.verdict is not None
-        return reading.verdict
+        parsed = await self._perform(task)
+        assert parsed.verdict is not None
+        return parsed.verdict
 
     async def links(self, source: Source, response: Response) -> list[str]:
-        """Addresses of feeds that a page names, best first."""
+        """Returns the addresses of feeds that a page links to, best first."""
         return (await self._perform(ParseTask("links", source, SourceState(), response, self._max_bytes))).links
 
     async def close(self) -> None:
@@ -75,20 +78,20 @@ class Parsers:
             if process is None or process.returncode is not None:
                 process = await self._start()
             async with asyncio.timeout(self._cpu_seconds * 3 + 5):
-                reading = await _exchange(process, task)
+                parsed = await _exchange(process, task)
             self._running[process] += 1
             stays = self._running[process] < MOST_DOCUMENTS
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError) as error:
             raise errors.ParserStopped(
-                f"Reading took more than {self._cpu_seconds:g} s of CPU time or {self._memory_mb} MB of memory."
+                f"Parsing took more than {self._cpu_seconds:g} s of CPU time or {self._memory_mb} MB of memory."
             ) from error
         finally:
             if not stays and process is not None:
                 await self._end(process)
             self._idle.put_nowait(process if stays else None)
-        if reading.error_code:
-            raise _BY_CODE.get(reading.error_code, errors.ReadFailed)(reading.error)
-        return reading
+        if parsed.error_code:
+            raise _BY_CODE.get(parsed.error_code, errors.ReadFailed)(parsed.error)
+        return parsed
 
     async def _start(self) -> Process:
         process = await asyncio.create_subprocess_exec(
@@ -101,7 +104,7 @@ class Parsers:
             stdout=PIPE,
             limit=1024 * 1024,
             env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-            start_new_session=True,  # Ctrl-C in the terminal is for the parent, which ends its readers itself
+            start_new_session=True,  # Ctrl-C in the terminal is for the parent, which ends its parsers itself
         )
         self._running[process] = 0
         return process
@@ -121,6 +124,6 @@ async def _exchange(process: Process, task: ParseTask) -> Parsed:
     await process.stdin.drain()
     length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
     if length > MAX_ANSWER:
-        raise ConnectionError("a reading process answered with more than can be true")
-    reading: Parsed = _decode(await process.stdout.readexactly(length))
-    return reading
+        raise ConnectionError("a parser process sent an impossibly long answer")
+    parsed: Parsed = _decode(await process.stdout.readexactly(length))
+    return parsed

@@ -1,8 +1,9 @@
-"""The reading process: untrusted bytes in, our model out. Run as `python -m headwater.parse.process`.
+"""The parser process: untrusted bytes in, our model out. Run as `python -m headwater.parse.process`.
 
-It knows no settings, no database and no network. Each document has a CPU limit that the kernel enforces and the process
-has a memory limit; whoever exceeds one is ended, and `readers` starts another. Messages are msgpack with a length in
-front, decoded into known types on both sides: a reader that a hostile document took over can send nothing but data.
+It knows no settings, no database and no network. The kernel enforces a CPU limit for each document and a memory limit
+for the process. A process that exceeds a limit is killed, and `parse/pool.py` starts another. Messages are msgpack with
+a length in front, decoded into known types on both sides: a parser that a hostile document took over can send only
+data.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ LENGTH_BYTES = 4
 
 
 class ParseTask(NamedTuple):
-    """What to do with an answer: `read` it as its source's kind does, as a list or as the page of an `item`; find the
-    feeds a page `links` to; `recognise` which kind can read it; or say what `robots` rules let `agent` read."""
+    """What to do with an answer.
+
+    `what` is `read` (as the source's kind reads it), `item` (the page of an item), `links` (the feeds a page links to),
+    `recognise` (which kind can read the page) or `robots` (what the rules let `agent` read).
+    """
 
     what: str
     source: Source
@@ -39,7 +43,7 @@ class ParseTask(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """The answer to a task, or the code and words of what went wrong."""
+    """The result of a task, or the code and message of the error."""
 
     page: Page | None = None
     links: list[str] = []
@@ -57,9 +61,9 @@ def perform(task: ParseTask, kinds: Mapping[str, Kind] = KINDS) -> Parsed:
         return Parsed(error_code=error.code, error=error.detail)
     except MemoryError:
         return Parsed(error_code=errors.ParserStopped.code, error="The document needs more memory than is allowed.")
-    except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours costs one document, not the process
-        words = f"Headwater stumbled over this document ({type(error).__name__}). This is our fault."
-        return Parsed(error_code=errors.ReadFailed.code, error=words)
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug of ours costs one document, not the process
+        message = f"Headwater failed to parse this document ({type(error).__name__}). This is a bug in Headwater."
+        return Parsed(error_code=errors.ReadFailed.code, error=message)
 
 
 def _performed(task: ParseTask, response: Response, kinds: Mapping[str, Kind]) -> Parsed:
@@ -93,7 +97,7 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_seconds: float, memory_mb: 
     resource.setrlimit(resource.RLIMIT_AS, (memory_mb * 1024 * 1024,) * 2)
     while head := requests.read(LENGTH_BYTES):
         task = decode(requests.read(int.from_bytes(head, "big")))
-        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)  # nobody handles SIGPROF: the kernel ends the process
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)  # nobody handles SIGPROF: the kernel kills the process
         answer = encode(perform(task))
         answers.write(len(answer).to_bytes(LENGTH_BYTES, "big") + answer)
         answers.flush()
@@ -103,4 +107,4 @@ if __name__ == "__main__":
     try:
         serve(sys.stdin.buffer, sys.stdout.buffer, float(sys.argv[1]), int(sys.argv[2]))
     except BrokenPipeError:
-        os._exit(0)  # the parent is gone; there is nobody left to tell
+        os._exit(0)  # the parent is gone

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from headwater.consumers import webhooks
 from headwater.errors import BadInput, SourceFailure, TooManyRedirects
-from headwater.fetch.statuses import wanted_pause
+from headwater.fetch.statuses import retry_after
 from headwater.model import Request, Response
 from headwater.store.db import Database
 from headwater.store.log.outbox import LoggedEvent, uuid7
@@ -99,7 +99,7 @@ class Sender:
         seconds = loop.time() - began
         if answer is None:
             return DeliveryOutcome(waiting, tried_at, seconds, None, error)
-        return DeliveryOutcome(waiting, tried_at, seconds, answer.status, error, wanted_pause(answer))
+        return DeliveryOutcome(waiting, tried_at, seconds, answer.status, error, retry_after(answer))
 
     async def _send(
         self, claim: DeliveryClaim, event: LoggedEvent, now: datetime

@@ -1,1 +1,1 @@
-"""One visit of one source. `document` and `listing` are the two shapes of a source."""
+"""One visit to one source. `document` and `listing` are the two shapes of a source."""

@@ -1,14 +1,16 @@
-"""One visit of one source: the whole path of a post on one screen.
+"""One visit to a document: one request says it all. Feeds are documents, and so are the listings of Reddit.
 
-    1. sources   what to ask: `KINDS[kind].first`, plus what we already have (`conditional`)
-    2. fetch     ask: `tools.fetch`, or the `Way` of a kind that has a key and a budget of its own
-    3. crawl     what does the status say: `judge`; same bytes as last time: nothing to read
-    4. sources   what does the answer say: `KINDS[kind].read`, in a reading process (`readers`)
-                 a page that is no feed, on a first visit: look for the feed it names (`discover`)
-    5. crawl     what does it mean, and when to come again: `concluded`, `schedule.next_check`
-    6. store     posts, state, the visit and its events in one transaction: `record`
+    1. claim       `store/sources/leases.py` leased the source to us; `Crawler` checks that the lease is long enough
+    2. rate limit  `admitted` waits for the slot of the host, `take_request` takes the request out of an API's budget
+    3. ask         `kind.first` makes the request, `conditional` adds what we have, `send` fetches the answer
+    4. judge       `judge` raises for a status that is a refusal; the same bytes as last time need no parsing
+    5. parse       `tools.parsers` turns bytes into posts, in a process of its own. On a first visit, a page that is
+                   not a feed is searched for one (`_look_around`)
+    6. decide      `_decide`: the outcome, the status of the source, and when to come again
+    7. record      `record` in `crawl/record.py` writes the Visit that this returns: posts, state, visit and events in
+                   one transaction. `Crawler` calls it, with many visits at once
 
-Everything that can be expected to go wrong with a source ends as a Visit that says so. Nothing here raises for it.
+Whatever can be expected to go wrong with a source ends as a Visit that says so. Nothing here raises for it.
 """
 
 from __future__ import annotations
@@ -19,22 +21,23 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from headwater.crawl.schedule import LONGEST_WISH, next_check
 from headwater.crawl.visit.shared import (
+    LONGEST_WISH,
     NO_FEED,
     VisitTools,
-    ask,
+    admitted,
     authorized,
     body_hash,
     conditional,
     failed,
-    in_its_turn,
     interval,
-    seen,
-    take_turn,
+    next_check,
+    send,
+    state_after,
+    take_request,
 )
 from headwater.errors import SourceFailure, TimedOut
-from headwater.fetch.statuses import cache_lifetime
+from headwater.fetch.statuses import cache_lifetime, judge
 from headwater.follow import discovery
 from headwater.model import Becoming, DueSource, Facts, Page, Request, Response, SourceState, Visit
 from headwater.sources import Kind
@@ -42,10 +45,10 @@ from headwater.sources import Kind
 MOST_PAGES = 20
 
 
-class Look(NamedTuple):
-    """What one visit saw. `page` is None where nothing had changed; `cut_short` says why further pages are missing.
+class Findings(NamedTuple):
+    """What a visit found. `page` is None if nothing had changed; `cut_short` says why further pages are missing.
 
-    `becomes` is the kind of source that can read what is there, where it is no feed.
+    `becomes` is the kind of source that can read what is there, if it is not a feed.
     """
 
     response: Response
@@ -57,99 +60,77 @@ class Look(NamedTuple):
 
 
 async def visit(due: DueSource, tools: VisitTools) -> Visit:
-    return await in_its_turn(due, tools, partial(_visit, due, tools))
+    """Visits a document. Returns the visit as it is recorded."""
+    async with admitted(due, tools) as not_now:
+        if not_now:
+            return not_now
+        started_at, started = tools.now(), time.monotonic()
+        try:
+            async with asyncio.timeout(tools.visit_seconds):
+                if waits := await take_request(due, tools):
+                    return waits
+                found = await _find(due, tools)
+        except TimeoutError:
+            error = TimedOut(f"The visit took more than {tools.visit_seconds:g} s.")
+            return failed(due, error, started_at, time.monotonic() - started, tools)
+        except SourceFailure as error:
+            return failed(due, error, started_at, time.monotonic() - started, tools)
+        return _decide(due, found, started_at, time.monotonic() - started, tools)
 
 
-async def _visit(due: DueSource, tools: VisitTools) -> Visit:
-    started_at, started = tools.now(), time.monotonic()
-    try:
-        async with asyncio.timeout(tools.visit_seconds):
-            waits = await take_turn(due, tools)
-            if waits:
-                return waits
-            look = await _look(due, tools)
-    except TimeoutError:
-        failure: SourceFailure = TimedOut(f"The visit took more than {tools.visit_seconds:g} s.")
-    except SourceFailure as error:
-        failure = error
-    else:
-        return ended(due, look, started_at, time.monotonic() - started, tools)
-    return failed(due, failure, started_at, time.monotonic() - started, tools)
-
-
-def ended(due: DueSource, look: Look, started_at: datetime, seconds: float, tools: VisitTools) -> Visit:
-    """What was seen of a listing is stored even if its end was not reached; only the watermark has to stay."""
-    if look.becomes:
-        return turned(due, look, look.becomes, started_at, seconds, tools)
-    if look.cut_short is None or look.page is None:
-        return concluded(due, look, started_at, seconds, tools)
-    visit = failed(due, look.cut_short, started_at, seconds, tools)
-    return visit._replace(posts=look.page.posts, facts=look.page.facts, beside=look.page.beside)
-
-
-async def _look(due: DueSource, tools: VisitTools) -> Look:
+async def _find(due: DueSource, tools: VisitTools) -> Findings:
+    """Asks, judges and parses. Raises a SourceFailure if any of it fails."""
     source, state, kind = due.source, due.state, tools.kinds[due.source.kind]
-    asked = conditional(kind.first(source, state), state, tools.now())
+    request = conditional(kind.first(source, state), state, tools.now())
     if due.credential:
-        asked = authorized(asked, tools.unseal(due.credential))
+        request = authorized(request, tools.unseal(due.credential))
     response = None
     try:
-        response = await _ask(kind, asked, tools)
+        response = await _ask(kind, request, tools)
         if response.status == 304:
-            return Look(response, None, state)
+            return Findings(response, None, state)
         if body_hash(response) == state.body_hash:
-            return Look(response, None, seen(response, state))
-        page = await tools.readers.read(source, state, response)
+            return Findings(response, None, state_after(response, state))
+        page = await tools.parsers.read(source, state, response)
     except SourceFailure as error:
         if state.body_hash is not None or not kind.at_address or not discovery.worth_a_search(error):
             raise
         return await _look_around(due, response, error, tools)
     page, cut_short = await _following_pages(due, page, tools)
     moved_to = response.moved_to if kind.at_address else None
-    return Look(response, page, seen(response, state), moved_to, cut_short)
+    return Findings(response, page, state_after(response, state), moved_to, cut_short)
 
 
-async def _look_around(due: DueSource, page: Response | None, reason: SourceFailure, tools: VisitTools) -> Look:
-    """The feed of a site; where it has none, the kind that can read its pages."""
-    search = discovery.Search(tools.fetch, tools.readers, tools.gap)
-    try:
-        response, found = await discovery.find_feed(due.source, page, reason, search)
-    except SourceFailure:
-        becomes = await tools.readers.recognise(due.source, page) if page else None
-        if page is None or becomes is None:
-            raise
-        return Look(page, None, due.state, becomes=becomes)
-    return Look(response, found, seen(response, due.state), response.moved_to or response.url)
+async def _ask(kind: Kind, request: Request, tools: VisitTools) -> Response:
+    """Returns the answer to a request whose slot is taken. Raises StatusRefused if the server refuses."""
+    access = tools.access.get(kind.name)
+    response = await send(request, access.fetch if access else tools.fetch, partial(_wait_for_slot, kind, tools))
+    judge(response)
+    return response
 
 
-async def _ask(kind: Kind, asked: Request, tools: VisitTools) -> Response:
-    """Ask; for a kind with a budget, this request has been taken out of it."""
-    fetch = tools.ways[kind.name].fetch if kind.name in tools.ways else tools.fetch
-    return await ask(asked, fetch, partial(_next_turn, kind, tools))
-
-
-async def _next_turn(kind: Kind, tools: VisitTools) -> None:
+async def _wait_for_slot(kind: Kind, tools: VisitTools) -> None:
     await asyncio.sleep(tools.gap)
-    if kind.name in tools.ways:
-        await tools.ways[kind.name].wait()
+    if access := tools.access.get(kind.name):
+        await access.acquire()
 
 
 async def _following_pages(due: DueSource, page: Page, tools: VisitTools) -> tuple[Page, SourceFailure | None]:
-    """All pages as one, as far as they could be had in time, and what went wrong with the next one."""
+    """Returns all pages as one, as far as they came in time, and what went wrong with the next one."""
     kind = tools.kinds[due.source.kind]
-    posts, beside, asked, gap = list(page.posts), list(page.beside), page.next, page.facts.gap
+    posts, beside, request, gap = list(page.posts), list(page.beside), page.next, page.facts.gap
     failure: SourceFailure | None = None
     try:
         async with asyncio.timeout(tools.visit_seconds / 2):
             for _ in range(MOST_PAGES):
-                if asked is None:
+                if request is None:
                     break
-                await _next_turn(kind, tools)
-                response = await _ask(kind, asked, tools)
-                further = await tools.readers.read(due.source, due.state, response)
+                await _wait_for_slot(kind, tools)
+                response = await _ask(kind, request, tools)
+                further = await tools.parsers.read(due.source, due.state, response)
                 posts += further.posts
                 beside += further.beside
-                asked, gap = further.next, further.facts.gap if further.posts else gap
+                request, gap = further.next, further.facts.gap if further.posts else gap
     except TimeoutError:
         failure = TimedOut("There was no time for all pages of the listing.")
     except SourceFailure as error:
@@ -158,8 +139,31 @@ async def _following_pages(due: DueSource, page: Page, tools: VisitTools) -> tup
     return page._replace(posts=posts, facts=facts, beside=beside), failure
 
 
-def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, tools: VisitTools) -> Visit:
-    response, page = look.response, look.page
+async def _look_around(due: DueSource, page: Response | None, reason: SourceFailure, tools: VisitTools) -> Findings:
+    """Finds the feed of a site or, if it has none, the kind that can read its pages."""
+    search = discovery.Search(tools.fetch, tools.parsers, tools.gap)
+    try:
+        response, found = await discovery.find_feed(due.source, page, reason, search)
+    except SourceFailure:
+        becomes = await tools.parsers.recognise(due.source, page) if page else None
+        if page is None or becomes is None:
+            raise
+        return Findings(page, None, due.state, becomes=becomes)
+    return Findings(response, found, state_after(response, due.state), response.moved_to or response.url)
+
+
+def _decide(due: DueSource, found: Findings, started_at: datetime, seconds: float, tools: VisitTools) -> Visit:
+    if found.becomes:
+        return _changes_kind(due, found, found.becomes, started_at, seconds, tools)
+    if found.cut_short is None or found.page is None:
+        return _succeeded(due, found, started_at, seconds, tools)
+    # What came of a listing is stored even if its end was not reached. Only the watermark has to stay.
+    visit = failed(due, found.cut_short, started_at, seconds, tools)
+    return visit._replace(posts=found.page.posts, facts=found.page.facts, beside=found.page.beside)
+
+
+def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: float, tools: VisitTools) -> Visit:
+    response, page = found.response, found.page
     if page is None:
         outcome, status = "unchanged", due.status if due.status in ("ok", "empty") else "ok"
     else:
@@ -174,24 +178,24 @@ def concluded(due: DueSource, look: Look, started_at: datetime, seconds: float, 
         status=status,
         next_check_at=next_check(
             tools.now(),
-            _rarer(interval(due, tools), due.push_trust),
+            _with_trust(interval(due, tools), due.push_trust),
             chance=tools.chance(),
-            wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response.headers, response.received_at)),
+            wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response)),
         ),
-        state=look.state,
+        state=found.state,
         posts=page.posts if page else [],
         beside=page.beside if page else [],
         facts=page.facts if page else None,
         http_status=response.status,
         bytes=len(response.body),
-        moved_to=look.moved_to,
+        moved_to=found.moved_to,
     )
 
 
-def turned(
-    due: DueSource, look: Look, becomes: Becoming, started_at: datetime, seconds: float, tools: VisitTools
+def _changes_kind(
+    due: DueSource, found: Findings, becomes: Becoming, started_at: datetime, seconds: float, tools: VisitTools
 ) -> Visit:
-    """There is no feed, but a kind that can read the pages: from the next visit on, which is due at once, it does."""
+    """There is no feed, but another kind can read the pages. The next visit, which is due at once, is of that kind."""
     note = f"{NO_FEED}, so its pages are read, as {discovery.NAMES.get(becomes.kind, becomes.kind)}."
     return Visit(
         source_id=due.source.id,
@@ -203,13 +207,13 @@ def turned(
         next_check_at=tools.now(),
         state=due.state,
         facts=Facts(note=note),
-        http_status=look.response.status,
-        bytes=len(look.response.body),
+        http_status=found.response.status,
+        bytes=len(found.response.body),
         unfinished=True,
         becomes=becomes,
     )
 
 
-def _rarer(interval: timedelta, trust: int) -> timedelta:
-    """Where a hub pushes, polling only makes sure that it does; once a day all the same."""
+def _with_trust(interval: timedelta, trust: int) -> timedelta:
+    """Returns a longer interval where a hub pushes: polling only makes sure that it does. Once a day all the same."""
     return max(interval, min(interval * trust, LONGEST_WISH))

@@ -1,122 +1,115 @@
-"""What every visit shares: the tools it works with, its turn, asking, and how it ends where it fails."""
+"""What both shapes of visit share: their tools, how they start, how they ask, and how they end.
+
+- start: `admitted` waits for the start time of the claim, `take_request` takes the first request out of a budget
+- ask: `conditional`, `authorized` and `send`
+- end: `failed` and `deferred` make the Visit; `next_check` says when to come again
+"""
 
 from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from headwater.access.budget import Access
 from headwater.access.robots import Robots
-from headwater.crawl.schedule import next_check
 from headwater.errors import AnswerBroken, Blocked, KeyMissing, NotAsked, NotYet, SourceFailure
 from headwater.fetch.failures import is_our_network
-from headwater.fetch.statuses import BUSY, judge
+from headwater.fetch.statuses import pause_of
 from headwater.model import DueSource, Request, Response, SourceState, Visit
 from headwater.parse.pool import Parsers
 from headwater.sources import KINDS, Kind
 
 NO_FEED = "This site has no feed"
 VALIDATORS_LIVE = timedelta(days=8)
-
-
-class Access(Protocol):
-    """How a kind of source is asked that has a budget of requests.
-
-    A visit keeps one of `places` to its end. So no request queues for a connection while its place in the budget ages:
-    what was taken out of the budget goes out at once.
-    """
-
-    @property
-    def places(self) -> asyncio.Semaphore: ...
-
-    async def turn(self) -> datetime | None:
-        """Take one request out of the budget; None: go ahead. Otherwise the time at which to ask again.
-
-        Raises NotYet where that is no matter of whose turn it is.
-        """
-
-    async def wait(self) -> None:
-        """Take one as soon as there is one."""
-
-    async def fetch(self, request: Request) -> Response: ...
+LONGEST_WISH = timedelta(days=1)  # a feed's own ttl or cache lifetime is respected up to here
+LONGEST_BACK_OFF = timedelta(days=1)
+JITTER = 0.1
+Fetch = Callable[[Request], Awaitable[Response]]
 
 
 class VisitTools(NamedTuple):
-    """What a visit works with; `gap` is its rest before a further request, `held` says which hosts asked for quiet.
+    """What a visit works with.
 
-    `ways` are for kinds of source that are not simply fetched; `browser` is for pages that scripts make. `robots` says
-    which pages a site lets programs read.
+    `gap` is the seconds between two requests to one host. `paused_until` has the hosts that asked for a pause. `access`
+    is for kinds of source that are asked through an API with a budget, `browser` for pages that are made by scripts.
+    `robots` says which pages a site lets programs read.
     """
 
-    fetch: Callable[[Request], Awaitable[Response]]
-    readers: Parsers
+    fetch: Fetch
+    parsers: Parsers
     now: Callable[[], datetime]
     chance: Callable[[], float]
     interval: timedelta
     visit_seconds: float
     gap: float
-    held: dict[str, datetime]
+    paused_until: dict[str, datetime]
     unseal: Callable[[bytes], str]
-    ways: Mapping[str, Access] = {}
+    access: Mapping[str, Access] = {}
     kinds: Mapping[str, Kind] = KINDS
     robots: Robots | None = None
-    browser: Callable[[Request], Awaitable[Response]] | None = None
+    browser: Fetch | None = None
 
 
-async def in_its_turn(due: DueSource, tools: VisitTools, visit: Callable[[], Awaitable[Visit]]) -> Visit:
-    """Begin a visit at its time and in a place of its way; where it may not begin, the visit that says so."""
+def lease_is_too_short(due: DueSource, tools: VisitTools) -> bool:
+    """Whether the lease could end before the visit does."""
+    return tools.now() + timedelta(seconds=tools.visit_seconds) > due.lease_until
+
+
+@asynccontextmanager
+async def admitted(due: DueSource, tools: VisitTools) -> AsyncIterator[Visit | None]:
+    """Waits until the visit may start. Yields None, or a deferred Visit if it may not start now.
+
+    A visit through an API holds one of its connections until the end.
+    """
     wait = (due.start_at - tools.now()).total_seconds()
     if wait > 0:
         await asyncio.sleep(wait)
-    way = tools.ways.get(due.source.kind)
-    if way is None:
-        return _held_back(due, tools) or await visit()
-    async with way.places:
-        if tools.now() + timedelta(seconds=tools.visit_seconds) > due.lease_until:
-            return deferred(due, tools.now(), tools.now(), f"its turn at {due.host}")
-        return _held_back(due, tools) or await visit()
+    access = tools.access.get(due.source.kind)
+    async with access.concurrency if access else nullcontext():
+        now, paused_until = tools.now(), tools.paused_until.get(due.host)
+        if access and lease_is_too_short(due, tools):
+            yield deferred(due, now, now, f"its turn at {due.host}")
+        elif paused_until and paused_until > now:
+            yield deferred(due, now, paused_until, f"{due.host} asked for a pause")
+        else:
+            yield None
 
 
-async def take_turn(due: DueSource, tools: VisitTools) -> Visit | None:
-    """Take a visit's first request out of the budget of its way; where that is spent, the visit that says so."""
-    way = tools.ways.get(due.source.kind)
+async def take_request(due: DueSource, tools: VisitTools) -> Visit | None:
+    """Takes a visit's first request out of the budget of its API. Returns a deferred Visit if none is left.
+
+    Without an API there is nothing to take: the claim gave the visit a slot of its host.
+    """
+    access = tools.access.get(due.source.kind)
     try:
-        turn_at = await way.turn() if way else None
+        retry_at = await access.try_acquire() if access else None
     except NotYet as wait:
         return deferred(due, tools.now(), wait.until, wait.detail)
-    if turn_at is None:
+    if retry_at is None:
         return None
-    tools.held[due.host] = turn_at
-    spent = deferred(due, tools.now(), turn_at, f"its turn at {due.host}")
-    return spent._replace(host=due.host, hold_host_until=turn_at)
+    tools.paused_until[due.host] = retry_at
+    spent = deferred(due, tools.now(), retry_at, f"its turn at {due.host}")
+    return spent._replace(host=due.host, hold_host_until=retry_at)
 
 
-def _held_back(due: DueSource, tools: VisitTools) -> Visit | None:
-    now, held_until = tools.now(), tools.held.get(due.host)
-    if held_until and held_until > now:
-        return deferred(due, now, held_until, f"{due.host} asked for a pause")
-    return None
-
-
-async def ask(
-    asked: Request, fetch: Callable[[Request], Awaitable[Response]], next_turn: Callable[[], Awaitable[None]]
-) -> Response:
-    """The answer, if it is one that we can use. Its turn has come; `next_turn` waits for another."""
-    response = await fetch(asked)
-    if response.status == 304 and not _has_condition(asked):
-        await next_turn()
-        response = await fetch(asked)
+async def send(request: Request, fetch: Fetch, wait_for_slot: Callable[[], Awaitable[None]]) -> Response:
+    """Sends a request that has a slot. Asks once more, in a slot of its own, after a 304 that makes no sense."""
+    response = await fetch(request)
+    if response.status == 304 and not _has_condition(request):
+        await wait_for_slot()
+        response = await fetch(request)
         if response.status == 304:
             raise AnswerBroken("The server says that nothing has changed, though we have nothing from it. (HTTP 304)")
-    judge(response)
     return response
 
 
 def conditional(request: Request, state: SourceState, now: datetime) -> Request:
-    """Say what we have, unless that is so old that the server may have forgotten what it meant."""
+    """Adds what we have (ETag, date), unless that is so old that the server may have forgotten what it meant."""
     if state.validated_at is None or now - state.validated_at > VALIDATORS_LIVE:
         return request
     headers = list(request.headers)
@@ -128,7 +121,7 @@ def conditional(request: Request, state: SourceState, now: datetime) -> Request:
 
 
 def authorized(request: Request, credential: str) -> Request:
-    """With `name:password` as the server wants it; `fetch` drops it on a redirect to another host."""
+    """Adds `name:password` as basic authorization. `fetch` drops it on a redirect to another host."""
     basic = b64encode(credential.encode()).decode()
     return request._replace(headers=(*request.headers, ("Authorization", f"Basic {basic}")))
 
@@ -141,7 +134,8 @@ def body_hash(response: Response) -> bytes:
     return blake2b(response.body, digest_size=16).digest()
 
 
-def seen(response: Response, state: SourceState) -> SourceState:
+def state_after(response: Response, state: SourceState) -> SourceState:
+    """Returns the state with what to send next time: validators, and the hash of the body."""
     return state._replace(
         etag=response.headers.get("etag"),
         last_modified=response.headers.get("last-modified"),
@@ -151,21 +145,19 @@ def seen(response: Response, state: SourceState) -> SourceState:
 
 
 def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: float, tools: VisitTools) -> Visit:
-    now = tools.now()
-    http_status = error.facts.get("http_status")
-    pause = error.facts.get("retry_after")
-    busy = http_status in BUSY
+    """Returns a visit that failed. Pauses the host if it asked for that; see `fetch/statuses.py`."""
+    now, http_status = tools.now(), error.facts.get("http_status")
+    retry_after, pause = error.facts.get("retry_after"), pause_of(error)
     blames_source = not (http_status == 429 or is_our_network(error) or isinstance(error, NotAsked))
     next_at = next_check(
         now,
         interval(due, tools),
         chance=tools.chance(),
-        retry_after=pause if isinstance(pause, timedelta) else None,
+        retry_after=retry_after if isinstance(retry_after, timedelta) else None,
         failures=due.consecutive_failures + blames_source,
     )
-    hold = now + pause if busy and isinstance(pause, timedelta) else None
-    if hold:
-        tools.held[due.host] = hold
+    if pause:
+        tools.paused_until[due.host] = now + pause
     return Visit(
         source_id=due.source.id,
         lease=due.lease,
@@ -180,8 +172,8 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
         error=error.detail,
         blames_source=blames_source,
         host=due.host,
-        hold_host_until=hold,
-        waits_for=f"{due.host} asked for a pause" if hold else None,
+        hold_host_until=now + pause if pause else None,
+        waits_for=f"{due.host} asked for a pause" if pause else None,
     )
 
 
@@ -194,6 +186,7 @@ def _status_after(due: DueSource, error: SourceFailure, blames_source: bool) -> 
 
 
 def deferred(due: DueSource, now: datetime, until: datetime, why: str) -> Visit:
+    """Returns a visit that has to wait, which is not a failure."""
     return Visit(
         source_id=due.source.id,
         lease=due.lease,
@@ -207,11 +200,29 @@ def deferred(due: DueSource, now: datetime, until: datetime, why: str) -> Visit:
     )
 
 
-def noted(before: str, said: str) -> str:
-    """What is told about how a source is read; that it was found to have no feed stays said. Pure."""
-    if not before.startswith(NO_FEED):
-        return said
-    return f"{before.partition('.')[0]}. {said}".strip()
+def next_check(
+    now: datetime,
+    interval: timedelta,
+    *,
+    chance: float,
+    wishes: tuple[timedelta | None, ...] = (),
+    retry_after: timedelta | None = None,
+    failures: int = 0,
+) -> datetime:
+    """Returns when to come again: the latest of our interval, what the source wishes, and the back-off. Pure.
+
+    `chance` is a random number in [0, 1) that adds up to 10 % of jitter. The back-off doubles with each failure, is
+    capped, and never stops for good.
+    """
+    wait = interval
+    for wish in wishes:
+        if wish is not None:
+            wait = max(wait, min(wish, LONGEST_WISH))
+    if failures:
+        wait = max(wait, min(interval * 2 ** min(failures - 1, 10), LONGEST_BACK_OFF))
+    if retry_after is not None:
+        wait = max(wait, retry_after)
+    return now + wait * (1 + JITTER * chance)
 
 
 def interval(due: DueSource, tools: VisitTools) -> timedelta:

@@ -1,8 +1,9 @@
-"""The decisions of a walk through a list: what is to be read, where the walk ends, what a page of an item means. Pure.
+"""The decisions of a walk through a list: what to read, where the walk ends, what the page of an item means. Pure.
 
-Lists grow at the top, and what is bumped moves there. Whatever moved since a crawl has a mark that it did not see: so a
-page with nothing but what was settled when the last complete crawl ended has nothing new below it either. What this
-unfinished crawl settled proves nothing: below it may be what an interrupted one never reached.
+Lists grow at the top, and an item that is bumped moves there. Whatever moved after a crawl has a mark that the crawl
+did not see. So if a page has only items that were settled when the last complete crawl ended, there is nothing new
+below it. Items that the present, unfinished crawl settled prove nothing: below them may be items that no crawl has
+reached.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MOST_PAGES_OF_ITEM = 2000
 
 
 def fresh(listed: Sequence[Item], known: Mapping[str, KnownItem], to_try_again: Sequence[KnownItem] = ()) -> list[Item]:
-    """What is to be read: unknown, described differently than before, or failed in a crawl before this one."""
+    """Returns the items to read: unknown ones, ones with another mark than before, and ones that failed before."""
     found: dict[str, Item] = {}
     for item in listed:
         before = known.get(item.id)
@@ -33,13 +34,13 @@ def fresh(listed: Sequence[Item], known: Mapping[str, KnownItem], to_try_again: 
 def is_known_ground(
     page: Page, known: Mapping[str, KnownItem], stored: Collection[str], completed_at: datetime | None
 ) -> bool:
-    """Whether the list has nothing new from here on: `completed_at` is when the last complete crawl ended.
+    """Whether the list has nothing new from here on. `completed_at` is when the last complete crawl ended.
 
-    `stored` are the posts of the page that were there by then. Pinned items say nothing: they stand above the order.
+    `stored` has the posts of the page that were stored by then. Pinned items prove nothing: they are above the order.
     """
     ordered = [item for item in page.items if not item.pinned]
     if not ordered and not page.posts:
-        # A page that says of itself that it is not all of it, such as an index, leads to the list.
+        # A page that is not the whole of it, such as an index, leads to the list.
         return not page.items and page.facts.whole
     if completed_at is None:
         return False
@@ -54,9 +55,9 @@ def step(
     completed_at: datetime | None,
     asked_for: Collection[tuple[str, bytes | None]],
 ) -> Request | None:
-    """The page of the list to read after this one; None: the walk ends here. A list that leads back has no end.
+    """Returns the page of the list to read next; None if the walk ends here. A page that was read before ends it.
 
-    A list that was asked for what is newer than a watermark ends there by itself.
+    A list that was asked only for what is newer than a watermark ends there by itself.
     """
     following = page.next
     if following is None:
@@ -71,13 +72,13 @@ def _was_settled(item: Item, before: KnownItem | None, completed_at: datetime) -
 
 
 def page_limit(source: Source) -> int:
-    """How many pages of the list one crawl reads at most; the source's `max_pages`, 0: all."""
+    """Returns how many pages of the list one crawl may read: the source's `max_pages`, where 0 means all."""
     wanted = source.settings.get("max_pages", MOST_LIST_PAGES)
     return wanted if isinstance(wanted, int) and wanted > 0 else MOST_LIST_PAGES_EVER
 
 
 def after_page(item: KnownItem, page: Page) -> KnownItem:
-    """An item of which a page was read: done, or waiting for its next page."""
+    """Returns an item after one of its pages was read: done, or waiting for the next page."""
     here, following = item.next_url, page.next.url if page.next else None
     if following == here or not page.posts or item.pages + 1 >= MOST_PAGES_OF_ITEM:
         following = None
@@ -86,7 +87,7 @@ def after_page(item: KnownItem, page: Page) -> KnownItem:
 
 
 def after_failure(item: KnownItem, error: SourceFailure) -> KnownItem:
-    """An item whose page could not be read. Where reading was to go on at a page that is gone, it begins again."""
+    """Returns an item after one of its pages failed. If a page in the middle is gone, it is read from the start."""
     if error.facts.get("http_status") in GONE and item.next_url != item.url:
         return item._replace(resume_url=None)
     return item._replace(state="failed", attempts=item.attempts + 1, error=error.detail)

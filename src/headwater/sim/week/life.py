@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from headwater import wire
-from headwater.access.reddit import RateLimiter, RedditApi, RedditApp
+from headwater.access.budget import RateLimiter
+from headwater.access.reddit import RedditApi, RedditApp
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.visit.shared import VisitTools
 from headwater.errors import StoreUnavailable
@@ -62,20 +63,20 @@ class Life:
         self.saved: list[SavedVisit] = []
         self._time = time
         settings = self.parts.settings
-        self._client, self._readers = wire.open_reddit_client(self.parts), wire.open_readers(self.parts)
+        self._client, self._parsers = wire.open_reddit_client(self.parts), wire.open_parsers(self.parts)
         turns = _Turns(self, time)
         app = RedditApp(*reddit.client, site=reddit.url, api=reddit.url)
         tools = VisitTools(
             fetch=self._client.fetch,
-            readers=self._readers,
+            parsers=self._parsers,
             now=self.parts.now,
             chance=reddit.chance.random,
             interval=timedelta(seconds=settings.check_interval_seconds),
             visit_seconds=settings.visit_seconds,
             gap=0.0,
-            held={},
+            paused_until={},
             unseal=lambda sealed: "",
-            ways={"reddit": RedditApi(app, self._fetch, turns, self.parts.now, settings.reddit_max_concurrency)},
+            access={"reddit": RedditApi(app, self._fetch, turns, self.parts.now, settings.reddit_max_concurrency)},
         )
         self.crawler = Crawler(self.parts.db, tools, self.saved.append)
 
@@ -105,7 +106,7 @@ class Life:
         await self.crawler.stop(timedelta(0))
         del self._time.under_way[self]
         await self._client.close()
-        await self._readers.close()
+        await self._parsers.close()
         self.parts.close()
 
     async def crash(self) -> None:
@@ -139,9 +140,9 @@ class _Turns(RateLimiter):
         super().__init__(parts.db, wire.reddit_budget(parts.settings), parts.now, time.rest)
         self._life, self._time = life, time
 
-    async def take(self) -> datetime | None:
+    async def try_acquire(self) -> datetime | None:
         self._time.under_way[self._life] += 1
-        at = await super().take()
+        at = await super().try_acquire()
         if at is not None:
             self._time.under_way[self._life] -= 1
         return at
