@@ -121,5 +121,5 @@ def claim(db: Database) -> float:
     took = time.perf_counter() - began
     assert len(granted) == BATCH
     back = NOW - timedelta(hours=1)
-    db.write_now(leases.give_back, [(due.source.id, due.lease) for due in granted], back)
+    db.write_now(leases.release, [(due.source.id, due.lease) for due in granted], back)
     return took * 1000

@@ -44,7 +44,7 @@ from headwater.store.log import dead_letters, inbox, outbox, wakeups
 from headwater.store.people import accounts, deliveries, secrets
 from headwater.store.posts import hot
 from headwater.store.sources import limits
-from headwater.store.sources.limits import Allowance, Budget
+from headwater.store.sources.limits import Budget, MonthlyAllowance
 from headwater.waiting import WakeUpSignal, run_until
 from headwater.work import consumers
 from headwater.work import images as healing
@@ -206,9 +206,9 @@ def reddit_access(parts: Parts, client: Client, sleep: Callable[[float], Awaitab
     return RedditApi(app, client.fetch, limiter, parts.now, settings.reddit_max_concurrency)
 
 
-def x_allowance(settings: Settings) -> Allowance:
+def x_allowance(settings: Settings) -> MonthlyAllowance:
     """How much may be asked of X in a month."""
-    return Allowance(settings.x_monthly_requests, settings.x_monthly_posts)
+    return MonthlyAllowance(settings.x_monthly_requests, settings.x_monthly_posts)
 
 
 async def x_token(parts: Parts) -> str:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 import pytest
+from headwater.ids import uuid7
 
 from headwater.errors import StoreUnavailable
 from headwater.events.delivery import Consumer
@@ -15,7 +16,7 @@ from headwater.events.kafka import follow
 from headwater.events.kafka.setup import Cluster
 from headwater.store.db import Database
 from headwater.store.log import dead_letters
-from headwater.store.log.outbox import LoggedEvent, LogPosition, uuid7
+from headwater.store.log.outbox import LoggedEvent, LogPosition
 from support.kafka import kafka_address, own_cluster, publish, publish_rubbish, topics_made
 from support.log import Recorder, an_event
 from support.posts import NOON

@@ -113,7 +113,7 @@ def test_a_logged_event_says_what_was_appended(db: Database) -> None:
 
 
 def test_ids_sort_by_time_and_are_version_7() -> None:
-    made = [outbox.uuid7() for _ in range(200)]
+    made = [ids.uuid7() for _ in range(200)]
     pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
     assert all(re.fullmatch(pattern, id) for id in made)
     assert len(set(made)) == 200

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from headwater.ids import uuid7
 from sqlalchemy import select
 
 from headwater import wire
@@ -17,7 +18,6 @@ from headwater.model import SavedVisit
 from headwater.settings import load
 from headwater.sim.forum import serving
 from headwater.sim.forum_world import Habits, SimForum, simulated
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.store.tables import event_outbox, posts, sources
 from headwater.wire import Parts

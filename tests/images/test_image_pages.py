@@ -43,11 +43,11 @@ def save(headwater: Running, host: str) -> None:
         queue.claim, db.read_now(queue.due, now, 10), now=now, lease="x", lease_for=now - now, gap=now - now
     )
     path = files.path_of(HASH, "png")
-    files.keep(wire.image_folder(headwater.parts.settings), path, png())
+    files.save(wire.image_folder(headwater.parts.settings), path, png())
     for claim in claims:
         if claim.host == host:
             file = SavedFile(HASH, path, "image/png", len(png()), 4, 3)
-            db.write_now(queue.settle, claim, ImageOutcome("saved", file), now, 0.0)
+            db.write_now(queue.record_outcome, claim, ImageOutcome("saved", file), now, 0.0)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_names_that_are_no_picture_of_ours_open_nothing(reader: Client, name: st
 
 
 def test_a_file_that_is_missing_is_said(shown: Running, reader: Client) -> None:
-    files.drop(wire.image_folder(shown.parts.settings), files.path_of(HASH, "png"))
+    files.delete(wire.image_folder(shown.parts.settings), files.path_of(HASH, "png"))
     assert reader.get(f"/images/{HASH}").status == 404
 
 

@@ -106,7 +106,7 @@ def test_a_host_that_asked_for_quiet_is_left_alone(db: Database, owner: Reader) 
     publish(db, source_id, ("1", [Image(f"https://busy.example/{number}.png") for number in range(2)]))
     [claim] = claimed(db)
     busy = ImageOutcome("waiting", error="Come less often.", hold_for=timedelta(hours=2))
-    assert db.write_now(queue.settle, claim, busy, NOON, 0.0)
+    assert db.write_now(queue.record_outcome, claim, busy, NOON, 0.0)
     assert claimed(db, NOON + timedelta(minutes=119)) == []
     assert len(claimed(db, NOON + timedelta(minutes=121))) == 1
 
@@ -132,9 +132,9 @@ def test_a_lost_lease_writes_nothing_and_is_due_again_by_itself(db: Database, ow
     [mine] = claimed(db, later)
     mine = mine._replace(lease="another")
     db.write_now(lambda conn: conn.execute(text("UPDATE images SET lease_owner = 'another'")))
-    assert not db.write_now(queue.settle, lost, ImageOutcome("saved", FILE), later, 0.0)
+    assert not db.write_now(queue.record_outcome, lost, ImageOutcome("saved", FILE), later, 0.0)
     assert of_post(db, post_id)[0].state == "waiting"
-    assert db.write_now(queue.settle, mine, ImageOutcome("saved", FILE), later, 0.0)
+    assert db.write_now(queue.record_outcome, mine, ImageOutcome("saved", FILE), later, 0.0)
     assert of_post(db, post_id)[0].state == "saved"
 
 
@@ -143,7 +143,7 @@ def test_a_failure_is_tried_three_times_more_and_a_person_may_ask_again(db: Data
     [post_id] = publish(db, source_id, ("1", [Image(SPRING)]))
     now, waits = NOON, []
     while claims := claimed(db, now):
-        db.write_now(queue.settle, claims[0], ImageOutcome("waiting", error="No."), now, 0.0)
+        db.write_now(queue.record_outcome, claims[0], ImageOutcome("waiting", error="No."), now, 0.0)
         [after] = db.read_now(lambda conn: list(conn.execute(select(images_table.c.next_try_at)).scalars()))
         if after:
             waits.append((after - now).total_seconds())
@@ -151,7 +151,7 @@ def test_a_failure_is_tried_three_times_more_and_a_person_may_ask_again(db: Data
     assert waits == [60, 600, 3600]
     [record] = of_post(db, post_id)
     assert (record.state, record.attempts, record.error) == ("failed", 4, "No.")
-    assert db.write_now(queue.try_again, now) == 1
+    assert db.write_now(queue.retry_failed, now) == 1
     assert len(claimed(db, now)) == 1
 
 
@@ -161,7 +161,7 @@ def test_what_was_not_the_pictures_fault_is_not_counted(db: Database, owner: Rea
     now = NOON
     for _ in range(10):
         [claim] = claimed(db, now)
-        db.write_now(queue.settle, claim, ImageOutcome("waiting", error="No network.", counts=False), now, 0.0)
+        db.write_now(queue.record_outcome, claim, ImageOutcome("waiting", error="No network.", counts=False), now, 0.0)
         now += queue.HINDERED
     assert (of_post(db, post_id)[0].state, of_post(db, post_id)[0].attempts) == ("waiting", 0)
 
@@ -180,7 +180,7 @@ def test_one_content_under_two_addresses_counts_once(db: Database, owner: Reader
     source_id = db.write_now(a_source, owner)
     publish(db, source_id, ("1", [Image(SPRING), Image("https://mirror.example/spring.jpg")]))
     for claim in claimed(db):
-        db.write_now(queue.settle, claim, ImageOutcome("saved", FILE), NOON, 0.0)
+        db.write_now(queue.record_outcome, claim, ImageOutcome("saved", FILE), NOON, 0.0)
     assert db.read_now(images.counts)["saved"] == 2
     assert db.read_now(images.total_bytes) == FILE.size
 

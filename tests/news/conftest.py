@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from headwater.ids import uuid7
 
 from headwater import urls, wire
 from headwater.crawl.record import report
@@ -15,7 +16,6 @@ from headwater.settings import load
 from headwater.sim.news import serving
 from headwater.sim.news_world import SimNews
 from headwater.store import sources
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.wire import Parts
 from support.web import ALLOW_LOOPBACK

@@ -109,15 +109,15 @@ async def test_a_crawl_delay_lengthens_the_gap_of_the_host(parts: Parts, board: 
     assert [(turn.at - turns[0].at).total_seconds() for turn in turns] == [0, 7, 14]
 
 
-def _turn(parts: Parts, now: object) -> leases.Turn:
+def _turn(parts: Parts, now: object) -> leases.Slot:
     wanted = {"now": now, "gap": timedelta(seconds=1), "within": timedelta(minutes=1)}
-    return parts.db.write_now(lambda conn: leases.take_turn(conn, "127.0.0.1", **wanted))  # type: ignore[arg-type]
+    return parts.db.write_now(lambda conn: leases.reserve_slot(conn, "127.0.0.1", **wanted))  # type: ignore[arg-type]
 
 
 def test_a_turn_that_comes_too_late_is_not_taken(parts: Parts) -> None:
-    def turn(within: int) -> leases.Turn:
+    def turn(within: int) -> leases.Slot:
         wanted = {"now": NOON, "gap": timedelta(seconds=10), "within": timedelta(seconds=within)}
-        return parts.db.write_now(lambda conn: leases.take_turn(conn, "site.example", **wanted))  # type: ignore[arg-type]
+        return parts.db.write_now(lambda conn: leases.reserve_slot(conn, "site.example", **wanted))  # type: ignore[arg-type]
 
     assert turn(0).granted
     late = turn(5)

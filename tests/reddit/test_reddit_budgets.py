@@ -19,12 +19,12 @@ FIVE = Budget("five", 5, MINUTE)
 
 
 def taken(db: Database, now: datetime, budget: Budget = FIVE) -> bool:
-    return db.write_now(limits.take, budget, now) is None
+    return db.write_now(limits.reserve, budget, now) is None
 
 
 def test_a_budget_gives_out_what_it_has_and_says_when_there_is_more(db: Database) -> None:
     assert [taken(db, NOON + timedelta(seconds=n)) for n in range(5)] == [True] * 5
-    assert db.write_now(limits.take, FIVE, NOON + timedelta(seconds=30)) == NOON + MINUTE
+    assert db.write_now(limits.reserve, FIVE, NOON + timedelta(seconds=30)) == NOON + MINUTE
     assert taken(db, NOON + MINUTE)
     assert not taken(db, NOON + MINUTE)
     assert db.read_now(limits.used, FIVE, NOON + MINUTE) == 5
@@ -43,8 +43,8 @@ def test_two_processes_together_never_get_more_than_there_is(store_url: str, db:
 
 def test_a_hold_lets_nothing_out_before_its_end(db: Database) -> None:
     taken(db, NOON)
-    db.write_now(limits.hold, FIVE, NOON + 10 * MINUTE)
-    assert db.write_now(limits.take, FIVE, NOON + 9 * MINUTE) == NOON + 10 * MINUTE
+    db.write_now(limits.pause, FIVE, NOON + 10 * MINUTE)
+    assert db.write_now(limits.reserve, FIVE, NOON + 9 * MINUTE) == NOON + 10 * MINUTE
     assert [taken(db, NOON + 10 * MINUTE) for _ in range(6)] == [True] * 5 + [False]
 
 

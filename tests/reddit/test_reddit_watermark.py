@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from headwater.ids import uuid7
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
@@ -24,7 +25,6 @@ from headwater.sim.serving import Ask
 from headwater.sources import KINDS
 from headwater.sources.reddit import LOOK_BACK
 from headwater.store.db import Database
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.store.tables import posts, sources
 

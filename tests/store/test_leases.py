@@ -14,7 +14,7 @@ from headwater.model import DueSource, Reader
 from headwater.store import sources
 from headwater.store.db import Database
 from headwater.store.sources import leases
-from headwater.store.sources.leases import LOOK_AHEAD, HostQueue, WaitingSource, turns
+from headwater.store.sources.leases import LOOK_AHEAD, HostQueue, WaitingSource, assign_slots
 from headwater.store.tables import sources as sources_table
 from support.posts import LEASE, NO_GAP, NOON, a_claim, a_post, a_source, visited
 
@@ -73,7 +73,7 @@ def test_sources_of_one_host_take_turns_and_wait_without_failing(db: Database, o
 def test_a_host_that_asked_for_quiet_is_left_alone_by_every_process(db: Database, owner: Reader) -> None:  # H31
     add_many(db, owner, 2, host="busy.example")
     until = NOON + timedelta(minutes=10)
-    db.write_now(leases.hold_host, "busy.example", NOON, until)
+    db.write_now(leases.pause_host, "busy.example", NOON, until)
     for gap in (NO_GAP, SECOND):
         assert db.write_now(claim, NOON + SECOND, "me", gap) == []
     assert {one.waits_for for one in db.read_now(sources.watched, owner, NOON)} == {"busy.example asked for a pause"}
@@ -83,7 +83,7 @@ def test_a_host_that_asked_for_quiet_is_left_alone_by_every_process(db: Database
 def test_a_given_back_source_is_due_at_once(db: Database, owner: Reader) -> None:  # H97
     add_many(db, owner, 1)
     [due] = db.write_now(claim)
-    db.write_now(leases.give_back, [(due.source.id, "me")], NOON)
+    db.write_now(leases.release, [(due.source.id, "me")], NOON)
     assert len(db.write_now(claim, NOON, "other")) == 1
 
 
@@ -91,7 +91,7 @@ def test_giving_back_a_lease_that_was_lost_changes_nothing(db: Database, owner: 
     add_many(db, owner, 1)
     [due] = db.write_now(claim)
     db.write_now(claim, NOON + LEASE, "other")
-    db.write_now(leases.give_back, [(due.source.id, "me")], NOON + LEASE)
+    db.write_now(leases.release, [(due.source.id, "me")], NOON + LEASE)
     assert db.write_now(claim, NOON + LEASE + SECOND, "third") == []
 
 
@@ -155,7 +155,7 @@ def test_slots_of_one_host_are_never_closer_than_the_gap(
 ) -> None:
     fresh = [WaitingSource(host, None) for host, _ in found]
     before = {host: HostQueue(NOON + seconds * SECOND) for host, seconds in queues.items()}
-    slots, after = turns(fresh, before, NOON, SECOND)
+    slots, after = assign_slots(fresh, before, NOON, SECOND)
     for host in "abc":
         times = [slot.at for source, slot in zip(fresh, slots, strict=True) if source.host == host]
         assert all(later - earlier >= SECOND for earlier, later in pairwise(times))
@@ -167,7 +167,7 @@ def test_slots_of_one_host_are_never_closer_than_the_gap(
 @given(waiting_sources)
 def test_a_ticket_that_was_missed_is_exchanged_and_a_good_one_is_kept(found: list[tuple[str, int | None]]) -> None:
     waiting = [WaitingSource(host, None if turn is None else NOON + turn * SECOND) for host, turn in found]
-    slots, _ = turns(waiting, {}, NOON, SECOND)
+    slots, _ = assign_slots(waiting, {}, NOON, SECOND)
     for source, slot in zip(waiting, slots, strict=True):
         assert slot.at >= NOON
         if source.turn_at is not None and source.turn_at >= NOON:

@@ -14,12 +14,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from headwater.ids import uuid7
 from sqlalchemy import Connection, column, event, insert, inspect, table, text
 
 from headwater.errors import BadInput, SchemaMismatch
 from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import hubs
 from headwater.store.sql import Moment, json_text
 from headwater.store.tables import metadata, sources

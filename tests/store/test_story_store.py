@@ -95,7 +95,7 @@ def test_one_post_is_taken_out_of_a_story_with_its_repeats(db: Database, owner: 
     def work(conn: Connection) -> None:
         a, b, c, d = told(conn, owner, "a", "b", "c", "d")
         stories.save(conn, [first(a), joins(b, a), joins(c, a, 0.95, "similar", b), joins(d, a)], NOON)
-        assert stories.part(conn, c, owner, NOON) == [b, c]
+        assert stories.separate(conn, c, owner, NOON) == [b, c]
         assert shown(conn, owner) == [[b, c], [a, d]]
         assert stories.apart_from(conn, [a, b, c, d]) == {a: {b, c}, d: {b, c}, b: {a, d}, c: {a, d}}
 
@@ -106,7 +106,7 @@ def test_the_first_post_of_a_story_can_be_taken_out_and_the_rest_stays_together(
     def work(conn: Connection) -> None:
         a, b, c, d = told(conn, owner, "a", "b", "c", "d")
         stories.save(conn, [first(a), joins(b, a, 1.0, "exact", a), joins(c, a), joins(d, a, 1.0, "exact", a)], NOON)
-        assert stories.part(conn, a, owner, NOON) == [a]
+        assert stories.separate(conn, a, owner, NOON) == [a]
         assert shown(conn, owner) == [[b, c, d], [a]]
         places = stories.decided(conn, [a, b, c, d])
         assert places[b].decision.rule == "first"
@@ -121,15 +121,15 @@ def test_each_reader_folds_as_they_like(db: Database, owner: Reader) -> None:  #
         a, b, c = told(conn, owner, "a", "b", "c")
         stories.save(conn, [first(a), joins(b, a, 1.0, "exact", a), joins(c, a, 0.6)], NOON)
         assert shown(conn, owner) == [[a, b, c]]
-        folded.keep_settings(conn, owner, FoldSettings("repeats"))
+        folded.save_settings(conn, owner, FoldSettings("repeats"))
         assert shown(conn, owner) == [[c], [a, b]]
-        folded.keep_settings(conn, owner, FoldSettings("stories", 0.7))
+        folded.save_settings(conn, owner, FoldSettings("stories", 0.7))
         assert shown(conn, owner) == [[c], [a, b]]
-        folded.keep_settings(conn, owner, FoldSettings("off"))
+        folded.save_settings(conn, owner, FoldSettings("off"))
         assert shown(conn, owner) == [[c], [b], [a]]
-        folded.keep_settings(conn, owner, FoldSettings())
+        folded.save_settings(conn, owner, FoldSettings())
         source_id = conn.execute(select(posts.c.source_id).where(posts.c.id == b)).scalar_one()
-        assert folded.keep_apart(conn, owner, source_id, fold=False)
+        assert folded.set_folding(conn, owner, source_id, fold=False)
         assert shown(conn, owner) == [[b], [a, c]]
 
     db.write_now(work)
@@ -167,12 +167,12 @@ def test_reading_one_post_reads_the_story_and_what_joins_it_later(db: Database, 
     def work(conn: Connection) -> None:
         a, b, c = told(conn, owner, "a", "b", "c")
         stories.save(conn, [first(b), joins(c, b)], NOON)
-        stream.mark(conn, owner, [b], NOON, read=True)
+        stream.mark_posts(conn, owner, [b], NOON, read=True)
         stories.save(conn, [joins(a, b)], NOON)
         assert shown(conn, owner, Filter(unread=True)) == []
         [story] = stream.page(conn, owner)
         assert [member.read for member in story.members] == [True, True, True]
-        stream.mark(conn, owner, [a], NOON, read=False)
+        stream.mark_posts(conn, owner, [a], NOON, read=False)
         assert shown(conn, owner, Filter(unread=True)) == [[a, b, c]]
 
     db.write_now(work)

@@ -48,7 +48,7 @@ def test_a_post_is_seen_only_through_a_subscription(db: Database, owner: Reader)
         post_id = stream.posts_page(conn, owner)[0].id
         assert stream.posts_page(conn, stranger) == []
         assert stream.one_post(conn, stranger, post_id) is None
-        assert stream.mark(conn, stranger, [post_id], NOON, read=True) == 0
+        assert stream.mark_posts(conn, stranger, [post_id], NOON, read=True) == 0
         unfollow(conn, owner, source_id, NOON)
         assert stream.posts_page(conn, owner) == []
 
@@ -59,9 +59,9 @@ def test_read_and_starred_are_kept_for_each_reader_and_can_be_filtered(db: Datab
     def work(conn: Connection) -> None:
         fill(conn, owner, 3)
         first, second, third = (post.id for post in stream.posts_page(conn, owner))
-        assert stream.mark(conn, owner, [first, second], NOON, read=True) == 2
-        stream.mark(conn, owner, [second], NOON, starred=True)
-        stream.mark(conn, owner, [first], NOON, read=False)
+        assert stream.mark_posts(conn, owner, [first, second], NOON, read=True) == 2
+        stream.mark_posts(conn, owner, [second], NOON, starred=True)
+        stream.mark_posts(conn, owner, [first], NOON, read=False)
         assert [post.id for post in stream.posts_page(conn, owner, Filter(unread=True))] == [first, third]
         [starred] = stream.posts_page(conn, owner, Filter(starred=True))
         assert (starred.id, starred.read, starred.starred) == (second, True, True)

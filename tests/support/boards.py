@@ -15,6 +15,8 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from headwater.ids import uuid7
+
 from headwater import urls, wire
 from headwater.access.budget import Access
 from headwater.access.robots import Robots
@@ -28,7 +30,6 @@ from headwater.parse.process import Parsed, ParseTask, perform
 from headwater.sources import KINDS, Kind
 from headwater.sources.robots import Verdict
 from headwater.store import sources
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.wire import Parts
 from support.web import Answer, Asked, Web

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
+from headwater.ids import uuid7
 from sqlalchemy import Connection
 
 from headwater.crawl.record import record
 from headwater.follow.add import follow
 from headwater.model import Facts, Post, Reader, SavedVisit, SourceState, Visit
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 
 NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)

@@ -59,12 +59,12 @@ def test_a_source_that_waits_for_90_minutes_raises_an_alert_until_it_is_visited(
         assert monitors.watch_crawler(conn, LIMITS, NOON + 89 * MINUTE) == ([], [])
         assert names(monitors.watch_crawler(conn, LIMITS, NOON + 90 * MINUTE).raised) == ["stale_sources"]
         assert monitors.watch_crawler(conn, LIMITS, NOON + 91 * MINUTE) == ([], []), "it is raised once"
-        [standing] = alerts.every(conn)
+        [standing] = alerts.all_alerts(conn)
         assert (standing.raised_at, standing.cleared_at) == (NOON + 90 * MINUTE, None)
         visited(conn, source_id, [], NOON + 92 * MINUTE, next_check_at=NOON + 122 * MINUTE)
         assert names(monitors.watch_crawler(conn, LIMITS, NOON + 93 * MINUTE).cleared) == ["stale_sources"]
         assert monitors.watch_crawler(conn, LIMITS, NOON + 94 * MINUTE) == ([], [])
-        assert alerts.every(conn)[0].cleared_at == NOON + 93 * MINUTE
+        assert alerts.all_alerts(conn)[0].cleared_at == NOON + 93 * MINUTE
         assert names(monitors.watch_crawler(conn, LIMITS, NOON + 300 * MINUTE).raised) == ["stale_sources"], (
             "it comes back"
         )
@@ -82,9 +82,9 @@ def test_many_requests_within_a_minute_raise_an_alert_by_the_count_that_all_proc
 ) -> None:  # A11
     def work(conn: Connection) -> None:
         for number in range(54):
-            assert limits.take(conn, BUDGET, NOON + timedelta(milliseconds=number)) is None
+            assert limits.reserve(conn, BUDGET, NOON + timedelta(milliseconds=number)) is None
         assert monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE / 2) == ([], [])
-        limits.take(conn, BUDGET, NOON + MINUTE / 2)
+        limits.reserve(conn, BUDGET, NOON + MINUTE / 2)
         [raised] = monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE / 2).raised
         assert (raised.name, raised.detail) == ("api_calls", "55 requests to Reddit within 60 seconds; 60 are allowed.")
         assert names(monitors.watch_calls(conn, BUDGET, LIMITS, NOON + MINUTE * 2).cleared) == ["api_calls"]

@@ -22,7 +22,7 @@ from headwater.model import Reader
 from headwater.store import sources
 from headwater.store.db import Database
 from headwater.store.sources import leases, pool
-from headwater.store.sources.pool import Standing
+from headwater.store.sources.pool import SourceRank
 from headwater.store.tables import sources as sources_table
 from support.posts import LEASE, NO_GAP, NOON, a_post, a_source, visited
 
@@ -38,8 +38,8 @@ def everything(conn: Connection) -> list[tuple[Any, ...]]:
     return [tuple(row) for name in tables for row in conn.execute(text(f"SELECT * FROM {name} ORDER BY 1, 2, 3"))]
 
 
-def standing_of(conn: Connection, source_id: int) -> Standing:
-    found = pool.standing(conn, source_id)
+def standing_of(conn: Connection, source_id: int) -> SourceRank:
+    found = pool.rank_of(conn, source_id)
     assert found is not None
     return found
 

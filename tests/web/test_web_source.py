@@ -56,7 +56,7 @@ def test_days_are_those_of_utc_and_none_is_left_out(db: Any, owner: Any) -> None
 def test_a_cached_listing_is_shown_beside_the_stream_and_safely(on_both: Running) -> None:  # A5
     source_id, now = on_both.source(), on_both.parts.now()
     entry = {"title": "<b>Best</b>", "url": "https://www.reddit.com/r/x/1", "score": 1234}
-    on_both.parts.db.write_now(listings.keep, [Listing(source_id, now, now + DAY, [entry])])
+    on_both.parts.db.write_now(listings.save, [Listing(source_id, now, now + DAY, [entry])])
     page = on_both.browser().get(f"/sources/{source_id}").text
     assert "&lt;b&gt;Best&lt;/b&gt;" in page
     assert "1,234 points" in page
@@ -69,7 +69,7 @@ def test_the_dashboard_draws_requests_against_their_limit_and_sums_up_days(on_bo
     budget = reddit_budget(parts.settings)
 
     def work(conn: Connection) -> None:
-        limits.take(conn, budget, now)
+        limits.reserve(conn, budget, now)
         monitors.watch_calls(conn, budget, AlertLimits(), now)
         conn.execute(update(sources).values(pooled_at=now, kind="reddit"))
         metrics.count_hours(conn, now)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from headwater.ids import uuid7
 from sqlalchemy import Connection, text
 
 from headwater.app import webhooks as asked
@@ -14,7 +15,6 @@ from headwater.follow.add import follow, unfollow
 from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.log import outbox
-from headwater.store.log.outbox import uuid7
 from headwater.store.people import deliveries, webhooks
 from headwater.store.people.deliveries import (
     BATCH,

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import uvicorn
+from headwater.ids import uuid7
 from sqlalchemy import select
 
 from headwater import wire
@@ -20,7 +21,6 @@ from headwater.follow.add import follow
 from headwater.model import DueSource, Reader, SavedVisit
 from headwater.server import create_app
 from headwater.settings import load
-from headwater.store.log.outbox import uuid7
 from headwater.store.posts import stream
 from headwater.store.sources import leases
 from headwater.store.tables import event_outbox, hub_subscriptions, posts, sources

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headwater.crawl.record import heard_in
 from headwater.follow.push import is_signed
 from headwater.model import Facts, SavedVisit, StoredPost
-from headwater.store.sources.hubs import MOST_TRUST, Heard, retry_after, trust_after
+from headwater.store.sources.hubs import MOST_TRUST, HubReport, retry_after, trust_after
 from support.posts import a_post, a_visit
 
 HUB = "https://hub.example/"
@@ -55,11 +55,11 @@ def test_no_other_text_than_the_signature_is_taken_for_it(body: bytes, text: str
 
 def test_a_visit_tells_the_hub_its_page_offers_and_what_it_found_itself() -> None:
     topic = "https://news.example/feed"
-    assert heard_in(a_saved_visit("1", hub="HTTPS://Hub.example")) == Heard(1, HUB, topic, 1)
-    assert heard_in(a_saved_visit(hub=HUB, self_url="https://news.example/?feed")) == Heard(
+    assert heard_in(a_saved_visit("1", hub="HTTPS://Hub.example")) == HubReport(1, HUB, topic, 1)
+    assert heard_in(a_saved_visit(hub=HUB, self_url="https://news.example/?feed")) == HubReport(
         1, HUB, "https://news.example/?feed", 0
     )
-    assert heard_in(a_saved_visit("1", "2", title="x")) == Heard(1, None, topic, 2)
+    assert heard_in(a_saved_visit("1", "2", title="x")) == HubReport(1, None, topic, 2)
     assert heard_in(a_saved_visit(hub="mailto:x@y.example")) is None
     assert heard_in(a_saved_visit()) is None
     assert heard_in(a_saved_visit("1", hub=HUB, accepted=False)) is None

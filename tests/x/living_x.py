@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from headwater.ids import uuid7
 from sqlalchemy import Connection, select
 
 from headwater import wire
@@ -15,7 +16,6 @@ from headwater.crawl.visit.shared import VisitTools
 from headwater.follow.add import follow
 from headwater.model import SavedVisit
 from headwater.sim.x_world import SimX
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.store.tables import posts, sources
 from headwater.wire import Parts

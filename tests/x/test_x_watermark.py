@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from headwater.ids import uuid7
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
@@ -25,7 +26,6 @@ from headwater.sim.x_lists import NOT_YET_FOUND
 from headwater.sim.x_world import Limits, SimX, simulated
 from headwater.sources import KINDS, x
 from headwater.store.db import Database
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.store.tables import checkpoints, posts, sources
 from headwater.text import plain

@@ -73,7 +73,7 @@ class RateLimiter:
         if not self._budget.requests:
             return None
         try:
-            return await self._db.write(limits.take, self._budget, self._now())
+            return await self._db.write(limits.reserve, self._budget, self._now())
         except StoreUnavailable as error:
             log.warning("store.unavailable", error=error.detail)
             return self._now() + STORE_RETRY
@@ -87,7 +87,7 @@ class RateLimiter:
         if not self._budget.requests:
             return
         try:
-            await self._db.write(limits.hold, self._budget, self._now() + duration)
+            await self._db.write(limits.pause, self._budget, self._now() + duration)
         except StoreUnavailable as error:
             log.warning("store.unavailable", error=error.detail)  # the visit pauses the host as well
 

@@ -107,4 +107,4 @@ def _as_answer(rules: RobotsRules) -> Response:
 def _store(conn: Connection, rules: RobotsRules, delay: float | None) -> None:
     limits.save_robots(conn, rules)
     gap = timedelta(seconds=min(max(delay or 0.0, 0.0), LONGEST_DELAY))
-    leases.widen_gap(conn, urls.host_of(urlsplit(rules.origin)), gap, rules.fetched_at)
+    leases.set_crawl_delay(conn, urls.host_of(urlsplit(rules.origin)), gap, rules.fetched_at)

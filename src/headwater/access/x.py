@@ -32,7 +32,7 @@ from headwater.store import sources
 from headwater.store.db import Database
 from headwater.store.people import secrets
 from headwater.store.sources import limits as meters
-from headwater.store.sources.limits import Allowance, Used
+from headwater.store.sources.limits import MonthlyAllowance, MonthlyUse
 from headwater.text import plain
 
 METER = "x"
@@ -60,8 +60,8 @@ class XState(NamedTuple):
     """Whether X can be asked: what is wrong with the token, what is used of the month, how many sources need it."""
 
     problem: str
-    used: Used
-    allowance: Allowance
+    used: MonthlyUse
+    allowance: MonthlyAllowance
     month_ends: datetime
     sources: int
 
@@ -75,7 +75,7 @@ class XState(NamedTuple):
             return self.problem if self.sources else "nothing is followed there, and no token is set"
         share = [
             f"{had:,} of {most:,} {what}" if most else f"{had:,} {what}"
-            for had, most, what in zip(self.used, self.allowance, Used._fields, strict=True)
+            for had, most, what in zip(self.used, self.allowance, MonthlyUse._fields, strict=True)
         ]
         spent = f"; spent until {self.month_ends:%d %B}" if self.is_spent else ""
         return f"{' and '.join(share)} this month{spent}"
@@ -83,14 +83,14 @@ class XState(NamedTuple):
 
 def keep_token(conn: Connection, sealed: bytes, now: datetime) -> int:
     """Stores an encrypted token and makes the sources that wait for it due. Returns how many they are."""
-    secrets.keep(conn, SECRET, sealed, now)
+    secrets.save(conn, SECRET, sealed, now)
     return sources.make_due(conn, sources.visited_of_kind(conn, "x"), now)
 
 
 class MonthlyMeter:
     """Counts in the store what is asked of X in a month. When it is used up, NotYet says until when."""
 
-    def __init__(self, db: Database, allowance: Allowance, now: Callable[[], datetime]) -> None:
+    def __init__(self, db: Database, allowance: MonthlyAllowance, now: Callable[[], datetime]) -> None:
         self._db = db
         self._allowance = allowance
         self._now = now

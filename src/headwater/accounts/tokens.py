@@ -19,7 +19,7 @@ def issue(conn: Connection, reader: Reader, kind: str, name: str, now: datetime)
     """Makes a token. Kinds: `api` (valid until revoked), `login` (once, for a day), `session` (30 days)."""
     secret = f"hw_{kind}_{secrets.token_urlsafe(32)}"
     life = {"login": LOGIN_LINK_LIFE, "session": SESSION_LIFE}.get(kind)
-    accounts.keep_token(
+    accounts.save_token(
         conn,
         reader,
         kind=kind,
@@ -42,7 +42,7 @@ def exchange_login(conn: Connection, secret: str, now: datetime) -> tuple[Reader
 
 
 def revoke(conn: Connection, kind: str, secret: str) -> None:
-    accounts.drop_token(conn, kind, fingerprint(secret))
+    accounts.delete_token(conn, kind, fingerprint(secret))
 
 
 def form_key(session_secret: str) -> str:

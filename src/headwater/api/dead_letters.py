@@ -114,7 +114,7 @@ async def skip_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
 
 
 async def letter(parts: Parts, letter_id: int) -> DeadLetter:
-    found = await parts.db.read(dead_letters.one, letter_id)
+    found = await parts.db.read(dead_letters.find, letter_id)
     if found is None:
         raise NotFound(f"There is no letter {letter_id}.")
     return found

@@ -134,6 +134,6 @@ async def metrics(parts: WithParts, request: Request) -> Response:
     due = await parts.db.read(sources.count_due, parts.now())
     log_state = await parts.db.read(log_health.examine, _followers(parts))
     counted.note_log(log_state, parts.now())
-    counted.note_alerts(await parts.db.read(alerts.every))
+    counted.note_alerts(await parts.db.read(alerts.all_alerts))
     counted.live_connections.set(live_of(request).count())
     return Response(counted.text(by_status, due), media_type=CONTENT_TYPE_LATEST)

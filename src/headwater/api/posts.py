@@ -89,4 +89,4 @@ async def mark(parts: Parts, reader: Reader, ids: Sequence[int], wanted: PostSta
     state = wanted.given()
     if not state:
         raise BadInput("Nothing to change: give read, starred or both.")
-    return await parts.db.write(lambda conn: stream.mark(conn, reader, ids, parts.now(), **state))
+    return await parts.db.write(lambda conn: stream.mark_posts(conn, reader, ids, parts.now(), **state))

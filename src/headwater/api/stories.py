@@ -16,9 +16,9 @@ from headwater.consumers.fold import FoldOptions
 from headwater.errors import AlreadyUndone, BadConfiguration, NotFound
 from headwater.http.auth import Asking, WithParts
 from headwater.http.inputs import AnyId, Id
+from headwater.ids import uuid7
 from headwater.model import Decision, Reader
 from headwater.store import stories
-from headwater.store.log.outbox import uuid7
 from headwater.store.posts import stream
 from headwater.store.stories import folded
 from headwater.store.stories.folded import FoldSettings, ShownMember
@@ -174,7 +174,7 @@ async def show_folding(parts: WithParts, reader: Asking) -> FoldingJson:
 
 @router.put("/folding", summary="Choose how the stream is folded for you")
 async def choose_folding(parts: WithParts, reader: Asking, wanted: Folding) -> FoldingJson:
-    await parts.db.write(folded.keep_settings, reader, FoldSettings(wanted.level, wanted.threshold))
+    await parts.db.write(folded.save_settings, reader, FoldSettings(wanted.level, wanted.threshold))
     return await show_folding(parts, reader)
 
 
@@ -182,7 +182,7 @@ async def choose_folding(parts: WithParts, reader: Asking, wanted: Folding) -> F
 async def choose_source(
     parts: WithParts, reader: Asking, source_id: Id, fold: Annotated[bool, Body(embed=True)]
 ) -> dict[str, bool]:
-    if not await parts.db.write(folded.keep_apart, reader, source_id, fold=fold):
+    if not await parts.db.write(folded.set_folding, reader, source_id, fold=fold):
         raise NotFound(f"You do not follow a source {source_id}.")
     return {"fold": fold}
 

@@ -9,9 +9,9 @@ from typing import Any
 from headwater import wire
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
+from headwater.ids import uuid7
 from headwater.model import SavedVisit
 from headwater.store import sources
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.wire import Parts
 from headwater.work import consumers

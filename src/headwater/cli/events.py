@@ -61,7 +61,7 @@ def show_letter(letter_id: Annotated[int, typer.Argument(help="The letter's id."
     from headwater.api.dead_letters import letter_json
 
     with opened() as (parts, _):
-        letter = parts.db.read_now(dead_letters.one, letter_id)
+        letter = parts.db.read_now(dead_letters.find, letter_id)
     if letter is None:
         raise NotFound(f"There is no letter {letter_id}. `headwater dlq list` lists them.")
     if as_json:

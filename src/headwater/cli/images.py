@@ -58,7 +58,7 @@ def list_failed(
     from headwater.api.images import image_json
 
     with opened() as (parts, _owner):
-        found = parts.db.read_now(images.settled_as, "skipped" if skipped else "failed", limit)
+        found = parts.db.read_now(images.in_state, "skipped" if skipped else "failed", limit)
         now = parts.now()
     if as_json:
         for one in found:
@@ -72,5 +72,5 @@ def list_failed(
 def retry(as_json: Json = False) -> None:
     """Have all pictures that failed tried again; a running Headwater does it."""
     with opened() as (parts, _owner):
-        waiting = parts.db.write_now(queue.try_again, parts.now())
+        waiting = parts.db.write_now(queue.retry_failed, parts.now())
     json_line({"waiting": waiting}) if as_json else say(f"{waiting} failed pictures are tried again.")

@@ -36,7 +36,7 @@ def set_token(as_json: Json = False) -> None:
 def forget_token(as_json: Json = False) -> None:
     """Forget the token that was kept. X is not asked any more until there is another."""
     with opened() as (parts, _):
-        forgotten = parts.db.write_now(secrets.forget, SECRET)
+        forgotten = parts.db.write_now(secrets.delete, SECRET)
     if as_json:
         json_line({"forgotten": forgotten})
     else:

@@ -69,7 +69,7 @@ class Folding:
         """Decides about those of these posts that have no decision yet, oldest first."""
         if self._level == "off":
             return []
-        stories.decide_alone(conn)
+        stories.lock_decisions(conn)
         return self._fold(conn, self._current_index(conn, now), post_ids, now, options)
 
     def consumer(self) -> Consumer:
@@ -84,7 +84,7 @@ class Folding:
             list(dict.fromkeys(POST_STORED.read(event).post_id for event in events if event.kind == kind.name))
             for kind in (POST_STORED, POST_CHANGED)
         )
-        stories.decide_alone(conn)
+        stories.lock_decisions(conn)
         engine = self._current_index(conn, now)
         self._fold(conn, engine, [*stored, *self._reopen(conn, engine, changed)], now, EVERYTHING)
 
@@ -171,7 +171,7 @@ def placed(post_id: int, found: Found | None, places: dict[int, Decision], apart
 
 def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> list[int]:
     """Undoes a story: its posts stand alone again. Returns these posts."""
-    stories.decide_alone(conn)
+    stories.lock_decisions(conn)
     left = stories.undo(conn, story_id, who, now)
     _publish_parted(conn, story_id, left, now)
     return left
@@ -179,9 +179,9 @@ def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> 
 
 def part(conn: Connection, post_id: int, who: Reader | None, now: datetime) -> list[int]:
     """Takes a post out of its story. Returns the posts that left, which include its repeats."""
-    stories.decide_alone(conn)
+    stories.lock_decisions(conn)
     place = stories.decided(conn, [post_id]).get(post_id)
-    left = stories.part(conn, post_id, who, now)
+    left = stories.separate(conn, post_id, who, now)
     if place:
         _publish_parted(conn, place.decision.story_id, left, now)
     return left

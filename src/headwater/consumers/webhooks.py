@@ -19,7 +19,7 @@ from headwater.events.delivery import Consumer
 from headwater.model import Request
 from headwater.store.log.outbox import LoggedEvent
 from headwater.store.people import deliveries
-from headwater.store.people.deliveries import GONE, DeliveryClaim, Wish
+from headwater.store.people.deliveries import GONE, DeliveryClaim, WebhookFilter
 
 # Only events about one source or one user can be sent: for others nothing says who may see them.
 KINDS = tuple(
@@ -37,7 +37,7 @@ def queue_for_webhooks(conn: Connection, events: list[LoggedEvent]) -> None:
     followers = deliveries.followers(conn, sorted({source for event in events if (source := _source_of(event))}))
     owners = deliveries.owners(conn, sorted({event.user_id for event in events if event.user_id is not None}))
 
-    def wishes(event: LoggedEvent) -> list[Wish]:
+    def wishes(event: LoggedEvent) -> list[WebhookFilter]:
         if event.user_id is None or event.tenant_id is None:
             return followers.get(_source_of(event) or 0, [])
         return owners.get((event.tenant_id, event.user_id), [])
@@ -46,7 +46,7 @@ def queue_for_webhooks(conn: Connection, events: list[LoggedEvent]) -> None:
         for event in events:
             yield from ((wish.webhook_id, event) for wish in wishes(event) if wish.wants(event))
 
-    deliveries.queue(conn, list(wanted()))
+    deliveries.enqueue(conn, list(wanted()))
 
 
 CONSUMER = Consumer("webhooks", frozenset(BY_NAME), queue_for_webhooks)

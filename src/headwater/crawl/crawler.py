@@ -71,7 +71,7 @@ class Crawler:
         self._recorder.cancel()
         unused = [(due.source.id, due.lease) for due in unfinished.values()]
         try:
-            await self._db.write(leases.give_back, unused, self._tools.now())
+            await self._db.write(leases.release, unused, self._tools.now())
         except StoreUnavailable as error:
             log.warning("store.unavailable", error=error.detail, unwritten=self._finished.qsize())
 

@@ -57,7 +57,7 @@ def _stored(response: Response, tools: ImageTools) -> SavedFile:
     header = recognised(data)
     content_hash = files.hash_of(data)
     path = files.path_of(content_hash, header.extension)
-    files.keep(tools.folder, path, data)
+    files.save(tools.folder, path, data)
     return SavedFile(content_hash, path, header.type, len(data), header.width, header.height)
 
 

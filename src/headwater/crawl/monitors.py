@@ -14,7 +14,7 @@ from headwater.store.people import accounts
 from headwater.store.sources import limits as budgets
 from headwater.store.sources.limits import Budget
 from headwater.store.visits import alerts
-from headwater.store.visits.alerts import Alert, Changed
+from headwater.store.visits.alerts import Alert, AlertChanges
 
 API_CALLS = "api_calls"
 CACHE_HITS = "cache_hits"
@@ -54,21 +54,21 @@ def too_long_waits(stale: int, limits: AlertLimits) -> str | None:
     return f"{sources} been waiting for a visit for {minutes} minutes or more. Is the crawl loop running?"
 
 
-def watch_calls(conn: Connection, budget: Budget, limits: AlertLimits, now: datetime) -> Changed:
+def watch_calls(conn: Connection, budget: Budget, limits: AlertLimits, now: datetime) -> AlertChanges:
     """Counts the calls, and raises or clears the alert together with its event, which belongs to the owner."""
-    return _keep(conn, API_CALLS, too_many_calls(budgets.note_use(conn, budget, now), budget, limits), now)
+    return _keep(conn, API_CALLS, too_many_calls(budgets.record_use(conn, budget, now), budget, limits), now)
 
 
-def watch_cache(conn: Connection, limits: AlertLimits, now: datetime) -> Changed:
+def watch_cache(conn: Connection, limits: AlertLimits, now: datetime) -> AlertChanges:
     return _keep(conn, CACHE_HITS, too_few_hits(*alerts.answers(conn, now - LATELY), limits), now)
 
 
-def watch_crawler(conn: Connection, limits: AlertLimits, now: datetime) -> Changed:
+def watch_crawler(conn: Connection, limits: AlertLimits, now: datetime) -> AlertChanges:
     return _keep(conn, STALE_SOURCES, too_long_waits(alerts.overdue(conn, now - limits.stale_after), limits), now)
 
 
-def _keep(conn: Connection, name: str, wrong: str | None, now: datetime) -> Changed:
-    changed = alerts.keep(conn, [name], {name: wrong} if wrong else {}, now)
+def _keep(conn: Connection, name: str, wrong: str | None, now: datetime) -> AlertChanges:
+    changed = alerts.update(conn, [name], {name: wrong} if wrong else {}, now)
     owner = accounts.owner(conn)
     if owner is not None:
         events = [catalogue.ALERT_RAISED(_facts(one), once=_once(one), reader=owner) for one in changed.raised]

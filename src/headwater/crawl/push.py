@@ -41,5 +41,5 @@ def record_push(conn: Connection, source_id: int, posts: list[Post], now: dateti
     saved = hubs.save_push(conn, source_id, posts, now)
     if saved is not None:
         outbox.append(conn, events_of(saved), now)
-        hubs.note_push(conn, source_id, saved.count("new") + saved.count("edited"), now)
+        hubs.record_push(conn, source_id, saved.count("new") + saved.count("edited"), now)
     return saved

@@ -17,7 +17,7 @@ from headwater.model import Event, Item, Post, SavedVisit, StoredPost, Visit
 from headwater.store import posts, visits
 from headwater.store.log import outbox
 from headwater.store.sources import hubs, leases
-from headwater.store.sources.hubs import Heard
+from headwater.store.sources.hubs import HubReport
 from headwater.store.visits import items
 from headwater.store.visits.items import KnownItem
 
@@ -26,7 +26,7 @@ def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[S
     """Writes finished visits: their posts, the sources' state and schedule, the events, and the hubs that they name."""
     saved = visits.save(conn, finished, now)
     outbox.append(conn, [event for one in saved if one.accepted for event in events_of(one)], now)
-    hubs.learn(conn, [heard for one in saved if (heard := heard_in(one))], now)
+    hubs.save_reports(conn, [heard for one in saved if (heard := heard_in(one))], now)
     return saved
 
 
@@ -56,7 +56,7 @@ def record_page(conn: Connection, taken: PageTaken, now: datetime) -> tuple[list
     return stored, checkpoint
 
 
-def heard_in(saved: SavedVisit) -> Heard | None:
+def heard_in(saved: SavedVisit) -> HubReport | None:
     """Returns what a visit says about pushes; None if it says nothing. Pure."""
     source_id, facts, missed = saved.visit.source_id, saved.visit.facts, saved.count("new")
     if not saved.accepted or facts is None:
@@ -68,7 +68,7 @@ def heard_in(saved: SavedVisit) -> Heard | None:
             hub = None  # a hub must not learn the password of a source
     except BadAddress:
         hub = None
-    return Heard(source_id, hub, topic, missed) if hub or missed else None
+    return HubReport(source_id, hub, topic, missed) if hub or missed else None
 
 
 def events_of(saved: SavedVisit) -> list[Event]:

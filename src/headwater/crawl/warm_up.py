@@ -68,13 +68,13 @@ async def warm_up(
     next run begins with the oldest listing.
     """
     if communities is None:
-        communities = await tools.db.read(listings.to_warm, tools.now() - EVERY)
+        communities = await tools.db.read(listings.due_for_warm_up, tools.now() - EVERY)
     cached = 0
     for start in range(0, len(communities), plan.batch):
         batch = communities[start : start + plan.batch]
         ready = [one for one in batch if await _take_request(tools.access, patient)]
         found = await asyncio.gather(*(_listing(tools, plan, one) for one in ready))
-        await tools.db.write(listings.keep, [one for one in found if isinstance(one, Listing)])
+        await tools.db.write(listings.save, [one for one in found if isinstance(one, Listing)])
         for community, one in zip(ready, found, strict=True):
             on_warmed(_warmed(community, one))
         cached += sum(isinstance(one, Listing) for one in found)

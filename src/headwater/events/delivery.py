@@ -105,9 +105,9 @@ def deliver(conn: Connection, consumer: Consumer, partition: int, events: Sequen
         handled, failures = _one_by_one(conn, consumer, free)
     done = {event.event_id for event in handled}
     kept = done | {failure.event.event_id for failure in failures}
-    inbox.note(conn, consumer.name, done)
-    dead_letters.keep_failed(conn, consumer.name, partition, failures, now, _next_try(now))
-    dead_letters.keep_waiting(conn, consumer.name, partition, [event for event in fresh if event.event_id not in kept])
+    inbox.record(conn, consumer.name, done)
+    dead_letters.add_failed(conn, consumer.name, partition, failures, now, _next_try(now))
+    dead_letters.add_waiting(conn, consumer.name, partition, [event for event in fresh if event.event_id not in kept])
     return len(fresh)
 
 
@@ -134,8 +134,8 @@ def replay_dead_letter(conn: Connection, consumer: Consumer, dead_letter: DeadLe
     if error is not None:
         dead_letters.mark_dead(conn, dead_letter, error, now)
         return error
-    inbox.note(conn, consumer.name, [dead_letter.event.event_id])
-    dead_letters.settle(conn, dead_letter, "replayed", now)
+    inbox.record(conn, consumer.name, [dead_letter.event.event_id])
+    dead_letters.resolve(conn, dead_letter, "replayed", now)
     release(conn, consumer, dead_letter.partition, dead_letter.event.key, now)
     return None
 
@@ -144,7 +144,7 @@ def skip_dead_letter(conn: Connection, consumer: Consumer, dead_letter: DeadLett
     """Settles a dead letter without effect, because a person decided so. Its key goes on."""
     if not _is_still_dead(conn, dead_letter):
         return
-    dead_letters.settle(conn, dead_letter, "skipped", now)
+    dead_letters.resolve(conn, dead_letter, "skipped", now)
     release(conn, consumer, dead_letter.partition, dead_letter.event.key, now)
 
 
@@ -156,7 +156,7 @@ def release(conn: Connection, consumer: Consumer, partition: int, key: str, now:
         for dead_letter in waiting:
             error, attempts = _try_twice(conn, consumer, dead_letter.event)
             if error is not None:
-                dead_letters.try_later(conn, dead_letter, attempts, error, now, _next_try(now))
+                dead_letters.schedule_retry(conn, dead_letter, attempts, error, now, _next_try(now))
                 return
             _handled_after_all(conn, dead_letter)
 
@@ -237,13 +237,13 @@ def _error_text(error: Exception) -> str:
 
 
 def _is_still_dead(conn: Connection, dead_letter: DeadLetter) -> bool:
-    found = dead_letters.one(conn, dead_letter.id)
+    found = dead_letters.find(conn, dead_letter.id)
     return found is not None and found.state == "dead"
 
 
 def _handled_after_all(conn: Connection, dead_letter: DeadLetter) -> None:
-    inbox.note(conn, dead_letter.consumer, [dead_letter.event.event_id])
-    dead_letters.drop(conn, dead_letter)
+    inbox.record(conn, dead_letter.consumer, [dead_letter.event.event_id])
+    dead_letters.remove(conn, dead_letter)
 
 
 def _next_try(now: datetime) -> datetime:

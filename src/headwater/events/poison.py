@@ -104,7 +104,7 @@ def _one_or_give_up(
     now: Clock,
 ) -> int:
     if attempt > MAX_ATTEMPTS and event.kind in consumer.kinds:
-        dead_letters.keep_dead(conn, consumer.name, partition, event, attempt - 1, _died(attempt), now())
+        dead_letters.add_dead(conn, consumer.name, partition, event, attempt - 1, _died(attempt), now())
         log.error("event.dead", consumer=consumer.name, event_id=event.event_id, error=_died(attempt))
     moved = deliver_batch(conn, consumer, partition, [event], now())
     inbox.end_handling_one(conn, consumer.name, partition, event.event_id)

@@ -105,8 +105,8 @@ def rebuild(conn: Connection, consumer: Consumer, now: datetime) -> None:
     for partition in cursors:
         outbox.wait_for_cursor(conn, consumer.name, partition, now)
     consumer.reset(conn)
-    inbox.empty(conn, consumer.name)
-    dead_letters.empty(conn, consumer.name)
+    inbox.clear(conn, consumer.name)
+    dead_letters.clear(conn, consumer.name)
     for partition in cursors:
         outbox.move_cursor(conn, consumer.name, partition, START, now)
 
@@ -124,12 +124,12 @@ def _take(
     conn: Connection, consumers: Sequence[Consumer], dead_letter_id: int, now: datetime
 ) -> tuple[DeadLetter, Consumer]:
     """Returns the dead letter, with the cursor of its partition locked so that its state cannot change."""
-    found = dead_letters.one(conn, dead_letter_id)
+    found = dead_letters.find(conn, dead_letter_id)
     if found is None:
         raise NotFound(f"There is no dead letter {dead_letter_id}.")
     consumer = consumer_named(found.consumer, consumers)
     outbox.wait_for_cursor(conn, consumer.name, found.partition, now)
-    found = dead_letters.one(conn, dead_letter_id)
+    found = dead_letters.find(conn, dead_letter_id)
     if found is None or found.state != "dead":
         state = found.state if found else "gone because it took effect"
         raise AlreadyThere(f"Dead letter {dead_letter_id} is no longer dead; it is {state}.")

@@ -86,13 +86,13 @@ def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], 
 
 def _is_pooled(conn: Connection, address: str) -> bool:
     source_id = moves.source_at(conn, urls.canonical(address))
-    standing = pool.standing(conn, source_id) if source_id is not None else None
+    standing = pool.rank_of(conn, source_id) if source_id is not None else None
     return standing is not None and standing.pooled_at is not None
 
 
 def _enter(conn: Connection, source_id: int, candidate: Candidate, now: datetime) -> None:
     pool.enter(conn, source_id, candidate.categories, now)
-    standing = pool.standing(conn, source_id)
+    standing = pool.rank_of(conn, source_id)
     assert standing is not None
     tier = tiers.tier_for(standing.average, standing.tier or candidate.tier, standing.pinned)
     assert tier is not None
@@ -101,7 +101,7 @@ def _enter(conn: Connection, source_id: int, candidate: Candidate, now: datetime
 
 def assignments(conn: Connection) -> list[Assignment]:
     """Returns the tier that every visited source should have by its average and its pin."""
-    return tiers.assignments(pool.standings(conn))
+    return tiers.assignments(pool.ranks(conn))
 
 
 def apply_tiers(conn: Connection) -> list[Assignment]:
@@ -123,6 +123,6 @@ def _apply(conn: Connection, found: list[Assignment]) -> list[Assignment]:
 def pin_tier(conn: Connection, source_id: int, tier: str | None) -> None:
     """Pins a source to a tier, which applies at once. None removes the pin, and the average decides next time."""
     pool.pin(conn, source_id, tier)
-    standing = pool.standing(conn, source_id)
+    standing = pool.rank_of(conn, source_id)
     if tier is not None and standing is not None:
         pool.assign(conn, [tiers.place_in(BY_NAME[tier], standing)])

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
-from headwater.store.sources.pool import Standing, TierChange
+from headwater.store.sources.pool import SourceRank, TierChange
 
 STAYS_ABOVE = 0.9  # of the border: below this a source leaves its tier
 
@@ -42,7 +42,7 @@ _RANK = {tier.name: place for place, tier in enumerate(TIERS)}
 class Assignment(NamedTuple):
     """The tier that a source should have; None if nothing is known about it yet."""
 
-    standing: Standing
+    standing: SourceRank
     tier: Tier | None
 
     @property
@@ -67,11 +67,11 @@ def _border(tier: Tier, current: str | None) -> float:
     return tier.from_average * STAYS_ABOVE if had else tier.from_average
 
 
-def assignments(standings: Iterable[Standing]) -> list[Assignment]:
+def assignments(standings: Iterable[SourceRank]) -> list[Assignment]:
     return [Assignment(one, tier_for(one.average, one.tier, one.pinned)) for one in standings]
 
 
-def place_in(tier: Tier, standing: Standing) -> TierChange:
+def place_in(tier: Tier, standing: SourceRank) -> TierChange:
     """Returns what the tier changes for this source. Only a community has listings to choose from."""
     listing = {"sort": tier.sort, "time_filter": tier.time_filter, "limit": tier.limit}
     return TierChange(

@@ -30,7 +30,7 @@ router = APIRouter()
 async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> Response:
     now = parts.now()
     found = await parts.db.read(metrics.recent, now, HOURS)
-    raised = [one for one in await parts.db.read(alerts.every) if one.cleared_at is None]
+    raised = [one for one in await parts.db.read(alerts.all_alerts) if one.cleared_at is None]
     budget = reddit_budget(parts.settings)
     calls = await parts.db.read(limits.use_since, budget, now - MINUTE * MINUTES)
     brought = await parts.db.read(statistics.gather, reader)
@@ -59,7 +59,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: Asking) -> R
         calls=by_minute(calls, now, budget.requests),
         calls_most=(most := max(calls.values(), default=0)),
         limit_at=round(CHART_HEIGHT * (1 - budget.requests / max(most, budget.requests, 1)), 2),
-        warmth=await parts.db.read(listings.warmth, now),
+        warmth=await parts.db.read(listings.coverage, now),
         past_days=await parts.db.read(metrics.recent_days, now, DAYS),
     )
 

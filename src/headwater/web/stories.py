@@ -57,5 +57,5 @@ async def choose_folding(
     level: Annotated[Literal["off", "repeats", "stories"], Form()],
     threshold: Annotated[float, Form(ge=0, le=1)] = 0.0,
 ) -> Response:
-    await parts.db.write(folded.keep_settings, reader, FoldSettings(level, threshold))
+    await parts.db.write(folded.save_settings, reader, FoldSettings(level, threshold))
     return go("/folding")

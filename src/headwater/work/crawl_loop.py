@@ -15,8 +15,8 @@ import structlog
 
 from headwater.crawl.crawler import Crawler
 from headwater.errors import HeadwaterError
+from headwater.ids import uuid7
 from headwater.store.db import Database
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.waiting import POLL_SECONDS, TROUBLE_SECONDS, wait
 

@@ -17,11 +17,11 @@ from sqlalchemy import Connection
 
 from headwater.crawl.images import ImageTools, save
 from headwater.errors import StoreUnavailable
+from headwater.ids import uuid7
 from headwater.store import images
 from headwater.store.db import Database
 from headwater.store.images import files, queue
 from headwater.store.images.queue import HINDERED, ImageClaim, ImageOutcome, SavedRecord
-from headwater.store.log.outbox import uuid7
 from headwater.work.leased import Worker
 
 CONCURRENCY = 8  # downloads at once
@@ -89,7 +89,7 @@ class Saver:
         return outcome
 
     def settle(self, conn: Connection, claim: ImageClaim, outcome: ImageOutcome) -> bool:
-        return queue.settle(conn, claim, outcome, self._clock.now(), self._clock.chance())
+        return queue.record_outcome(conn, claim, outcome, self._clock.now(), self._clock.chance())
 
     def label(self, claim: ImageClaim) -> str:
         return claim.url
@@ -113,14 +113,14 @@ async def heal(db: Database, folder: Path, now: Callable[[], datetime]) -> int:
 async def _drop_orphans(db: Database, folder: Path) -> int:
     """Uses the file system's clock, not ours: the ages of files are measured by it."""
     before = time.time() - ORPHANED_AFTER.total_seconds()
-    old = [file for file in await asyncio.to_thread(files.found, folder) if file.changed_at < before]
+    old = [file for file in await asyncio.to_thread(files.all_files, folder) if file.changed_at < before]
     dropped = 0
     for start in range(0, len(old), queue.HEALED_AT_ONCE):
         batch = old[start : start + queue.HEALED_AT_ONCE]
-        known = await db.read(queue.known, [file.content_hash for file in batch if file.content_hash])
+        known = await db.read(queue.known_hashes, [file.content_hash for file in batch if file.content_hash])
         for file in batch:
             if file.content_hash not in known:
-                await asyncio.to_thread(files.drop, folder, file.path)
+                await asyncio.to_thread(files.delete, folder, file.path)
                 dropped += 1
     return dropped
 
@@ -130,7 +130,7 @@ async def _requeue_missing(db: Database, folder: Path, now: Callable[[], datetim
     while records := await db.read(queue.saved_after, after):
         after = records[-1].image_id
         if missing := await asyncio.to_thread(_missing, folder, records):
-            lost += await db.write(queue.lose, missing, now())
+            lost += await db.write(queue.mark_missing, missing, now())
     return lost
 
 

@@ -152,7 +152,7 @@ JOBS = (
         MONITORING,
         "tasks.monitoring.monitor_warmup_metrics",
         "Reports how many communities of the pool have a fresh cached listing.",
-        lambda tools: tools.db.read(listings.warmth, tools.now()),
+        lambda tools: tools.db.read(listings.coverage, tools.now()),
     ),
     Job(
         "count-visits",

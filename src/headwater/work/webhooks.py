@@ -16,9 +16,10 @@ from sqlalchemy import Connection
 from headwater.consumers import webhooks
 from headwater.errors import BadInput, SourceFailure, TooManyRedirects
 from headwater.fetch.statuses import retry_after
+from headwater.ids import uuid7
 from headwater.model import Request, Response
 from headwater.store.db import Database
-from headwater.store.log.outbox import LoggedEvent, uuid7
+from headwater.store.log.outbox import LoggedEvent
 from headwater.store.people import deliveries
 from headwater.store.people.deliveries import DeliveryClaim, DeliveryOutcome, WaitingDelivery
 from headwater.waiting import WakeUpSignal

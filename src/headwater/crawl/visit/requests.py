@@ -87,7 +87,7 @@ class ListRequests:
                 await self._sleep_until(at, host)
         elif self._tools.gap:
             gap, within = timedelta(seconds=self._tools.gap), timedelta(seconds=self._time_left())
-            slot = await self._db.write(leases.take_turn, host, now=now, gap=gap, within=within)
+            slot = await self._db.write(leases.reserve_slot, host, now=now, gap=gap, within=within)
             await self._sleep_until(slot.at, host)
 
     async def _sleep_until(self, at: datetime, host: str) -> None:

@@ -15,11 +15,11 @@ from headwater.access.reddit import RedditApi, RedditApp
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.visit.shared import VisitTools
 from headwater.errors import StoreUnavailable
+from headwater.ids import uuid7
 from headwater.model import Request, Response, SavedVisit
 from headwater.settings import load
 from headwater.sim.reddit_world import Clock, SimReddit
 from headwater.store.db import Database
-from headwater.store.log.outbox import uuid7
 from headwater.store.sources import leases
 from headwater.wire import Parts
 from headwater.work import crawl_loop

@@ -64,7 +64,7 @@ _total_bytes = portable(
 )
 
 
-class Showing(NamedTuple):
+class PostImages(NamedTuple):
     """A post that shows pictures, as it is written."""
 
     source_id: int
@@ -107,7 +107,7 @@ def address_of(url: str) -> str:
     return urls.without_credential(urls.canonical(url))[0]
 
 
-def record(conn: Connection, shown: Sequence[Showing], now: datetime) -> None:
+def record(conn: Connection, shown: Sequence[PostImages], now: datetime) -> None:
     """Make sure that there is a record of every picture that these posts show. What is known already stays as it is."""
     if not shown:
         return
@@ -141,7 +141,7 @@ def of_post(conn: Connection, post_id: int) -> list[ImageRecord]:
     return [_record(row) for row in _of_post.all(conn, post_id)]
 
 
-def settled_as(conn: Connection, state: str, limit: int) -> list[ImageRecord]:
+def in_state(conn: Connection, state: str, limit: int) -> list[ImageRecord]:
     """Those that are saved, failed or skipped, the newest first."""
     return [_record(row) for row in _settled_as.all(conn, state, limit)]
 

@@ -33,7 +33,7 @@ def path_of(content_hash: str, extension: str) -> str:
     return f"{content_hash[:2]}/{content_hash[2:]}.{extension}"
 
 
-def keep(folder: Path, path: str, data: bytes) -> None:
+def save(folder: Path, path: str, data: bytes) -> None:
     """Write the content, unless it is there. Raises StoreUnavailable where the disk does not take it (H91)."""
     file = folder / path
     with _usable(folder):
@@ -90,12 +90,12 @@ def size_of(folder: Path, path: str) -> int | None:
     return None
 
 
-def drop(folder: Path, path: str) -> None:
+def delete(folder: Path, path: str) -> None:
     with _usable(folder):
         (folder / path).unlink(missing_ok=True)
 
 
-def found(folder: Path) -> list[FoundFile]:
+def all_files(folder: Path) -> list[FoundFile]:
     """Every file that we may have left below the folder."""
     files = []
     with _usable(folder):

@@ -118,7 +118,7 @@ def claim(
 ) -> list[ImageClaim]:
     """Take these pictures, unless others have taken them or their hosts' turns in the meantime."""
     rows = _select.all(conn, listed(conn, ids), now)
-    turns = leases.take_turns(conn, [row[2] for row in rows], now, gap)
+    turns = leases.reserve_slots(conn, [row[2] for row in rows], now, gap)
     granted = [
         ImageClaim(image_id, url, host, attempts, lease, turns[host])
         for image_id, url, host, attempts in rows
@@ -129,19 +129,19 @@ def claim(
     return granted
 
 
-def settle(conn: Connection, claim: ImageClaim, outcome: ImageOutcome, now: datetime, chance: float) -> bool:
+def record_outcome(conn: Connection, claim: ImageClaim, outcome: ImageOutcome, now: datetime, chance: float) -> bool:
     """Write down how an attempt went. False: the lease was lost, and nothing is written."""
-    state, next_try_at = following(outcome, claim.attempts, now, chance)
+    state, next_try_at = next_state(outcome, claim.attempts, now, chance)
     error = outcome.error[:LONGEST_ERROR] if outcome.error else None
     row = (state, next_try_at, int(outcome.counts), outcome.error_code, error, now, now if outcome.file else None)
     file = outcome.file or (None,) * 6
     kept = _settle.once(conn, *row, *file, json_text(dict(outcome.metadata)), claim.image_id, claim.lease)
     if kept and outcome.hold_for:
-        leases.hold_host(conn, claim.host, now, now + outcome.hold_for)
+        leases.pause_host(conn, claim.host, now, now + outcome.hold_for)
     return bool(kept)
 
 
-def following(outcome: ImageOutcome, attempts: int, now: datetime, chance: float) -> tuple[str, datetime | None]:
+def next_state(outcome: ImageOutcome, attempts: int, now: datetime, chance: float) -> tuple[str, datetime | None]:
     """The state after an attempt, and when to try again, if ever. Pure; `attempts` are those before it."""
     if outcome.state != "waiting":
         return outcome.state, None
@@ -153,7 +153,7 @@ def following(outcome: ImageOutcome, attempts: int, now: datetime, chance: float
     return "waiting", now + max(wait, outcome.hold_for or wait)
 
 
-def try_again(conn: Connection, now: datetime) -> int:
+def retry_failed(conn: Connection, now: datetime) -> int:
     """Have all that failed tried again; returns how many."""
     return _try_again.once(conn, now)
 
@@ -163,12 +163,12 @@ def saved_after(conn: Connection, image_id: int) -> list[SavedRecord]:
     return [SavedRecord(*row) for row in _saved_after.all(conn, image_id, HEALED_AT_ONCE)]
 
 
-def lose(conn: Connection, image_ids: Sequence[int], now: datetime) -> int:
+def mark_missing(conn: Connection, image_ids: Sequence[int], now: datetime) -> int:
     """The files of these are gone: they are downloaded again."""
     return _lose.once(conn, now, "Its file was missing.", listed(conn, image_ids))
 
 
-def known(conn: Connection, hashes: Sequence[str]) -> set[str]:
+def known_hashes(conn: Connection, hashes: Sequence[str]) -> set[str]:
     """Those of these contents that a record names."""
     return {row[0] for row in _known.all(conn, listed(conn, hashes))}
 

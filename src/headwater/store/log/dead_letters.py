@@ -79,7 +79,7 @@ class Failure(NamedTuple):
     error: str
 
 
-def keep_failed(
+def add_failed(
     conn: Connection, consumer: str, partition: int, failures: Sequence[Failure], now: datetime, next_try_at: datetime
 ) -> None:
     rows = []
@@ -89,14 +89,14 @@ def keep_failed(
     _keep.many(conn, rows)
 
 
-def keep_dead(
+def add_dead(
     conn: Connection, consumer: str, partition: int, event: LoggedEvent, attempts: int, error: str, now: datetime
 ) -> None:
     """An event that is not to be tried any more, though nobody heard what is wrong with it."""
     _keep.many(conn, [(consumer, partition, "dead", *_event_row(event), attempts, error, now, now, None)])
 
 
-def keep_waiting(conn: Connection, consumer: str, partition: int, events: Sequence[LoggedEvent]) -> None:
+def add_waiting(conn: Connection, consumer: str, partition: int, events: Sequence[LoggedEvent]) -> None:
     rows = [(consumer, partition, "waiting", *_event_row(event), 0, None, None, None, None) for event in events]
     _keep.many(conn, rows)
 
@@ -122,7 +122,7 @@ def waiting(conn: Connection, consumer: str, partition: int, key: str, limit: in
     return [_letter(row) for row in _waiting.all(conn, consumer, partition, key, limit)]
 
 
-def try_later(
+def schedule_retry(
     conn: Connection, letter: DeadLetter, attempts: int, error: str, now: datetime, next_try_at: datetime
 ) -> None:
     _failed.once(conn, "retrying", attempts, error, now, next_try_at, now, letter.id)
@@ -132,17 +132,17 @@ def mark_dead(conn: Connection, letter: DeadLetter, error: str, now: datetime) -
     _failed.once(conn, "dead", 1, error, now, None, now, letter.id)
 
 
-def settle(conn: Connection, letter: DeadLetter, state: str, now: datetime) -> None:
+def resolve(conn: Connection, letter: DeadLetter, state: str, now: datetime) -> None:
     """A dead letter is done with: replayed or skipped. It is kept as a record."""
     _settle.once(conn, state, now, letter.id)
 
 
-def drop(conn: Connection, letter: DeadLetter) -> None:
+def remove(conn: Connection, letter: DeadLetter) -> None:
     """The event has had its effect after all, and nobody needs to know."""
     _drop.once(conn, letter.id)
 
 
-def one(conn: Connection, letter_id: int) -> DeadLetter | None:
+def find(conn: Connection, letter_id: int) -> DeadLetter | None:
     rows = _one.all(conn, letter_id)
     return _letter(rows[0]) if rows else None
 
@@ -160,7 +160,7 @@ def counts(conn: Connection) -> dict[str, dict[str, int]]:
     return found
 
 
-def empty(conn: Connection, consumer: str) -> None:
+def clear(conn: Connection, consumer: str) -> None:
     _empty.once(conn, consumer)
 
 

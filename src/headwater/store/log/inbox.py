@@ -42,7 +42,7 @@ def known(conn: Connection, consumer: str, event_ids: Sequence[str]) -> set[str]
     return {event_id for (event_id,) in _known.all(conn, consumer, listed(conn, event_ids))}
 
 
-def note(conn: Connection, consumer: str, event_ids: Iterable[str]) -> None:
+def record(conn: Connection, consumer: str, event_ids: Iterable[str]) -> None:
     """These have had their effect. An event that is there already breaks the transaction, and with it the effect."""
     if ids := sorted(event_ids):
         _note.once(conn, consumer, listed(conn, ids))
@@ -55,7 +55,7 @@ def forget_before(conn: Connection, before: datetime) -> int:
     return sum(_forget.once(conn, consumer, first) for (consumer,) in _consumers.all(conn))
 
 
-def empty(conn: Connection, consumer: str) -> None:
+def clear(conn: Connection, consumer: str) -> None:
     _empty.once(conn, consumer)
 
 

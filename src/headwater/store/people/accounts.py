@@ -28,7 +28,7 @@ def make_owner(conn: Connection, now: datetime) -> Reader:
     return Reader(tenant_id, user_id, "owner", "owner")
 
 
-def keep_token(
+def save_token(
     conn: Connection,
     reader: Reader,
     *,
@@ -72,7 +72,7 @@ def spend_token(conn: Connection, kind: str, token_hash: bytes, now: datetime) -
     return reader if gone else None
 
 
-def drop_token(conn: Connection, kind: str, token_hash: bytes) -> None:
+def delete_token(conn: Connection, kind: str, token_hash: bytes) -> None:
     conn.execute(delete(api_tokens).where(api_tokens.c.kind == kind, api_tokens.c.token_hash == token_hash))
 
 

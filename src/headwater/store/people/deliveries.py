@@ -88,7 +88,7 @@ _expire = portable(
 _forget = portable("DELETE FROM webhook_deliveries WHERE settled_at < ?")
 
 
-class Wish(NamedTuple):
+class WebhookFilter(NamedTuple):
     """A webhook as the log sees it: which kinds it wants (none named: all), and since when."""
 
     webhook_id: int
@@ -130,30 +130,30 @@ class DeliveryOutcome(NamedTuple):
     pause: timedelta | None = None
 
 
-class Health(NamedTuple):
+class ReceiverHealth(NamedTuple):
     failures: int
     slow: bool
     failing_since: datetime | None
     last_error: str | None
 
 
-def followers(conn: Connection, source_ids: Sequence[int]) -> dict[int, list[Wish]]:
+def followers(conn: Connection, source_ids: Sequence[int]) -> dict[int, list[WebhookFilter]]:
     """The webhooks of those who follow these sources, by source."""
-    found: dict[int, list[Wish]] = {}
+    found: dict[int, list[WebhookFilter]] = {}
     for source_id, *wish in _followers.all(conn, listed(conn, source_ids)):
         found.setdefault(source_id, []).append(_wish(*wish))
     return found
 
 
-def owners(conn: Connection, user_ids: Sequence[int]) -> dict[tuple[int, int], list[Wish]]:
+def owners(conn: Connection, user_ids: Sequence[int]) -> dict[tuple[int, int], list[WebhookFilter]]:
     """The webhooks of these users, by tenant and user."""
-    found: dict[tuple[int, int], list[Wish]] = {}
+    found: dict[tuple[int, int], list[WebhookFilter]] = {}
     for user_id, tenant_id, *wish in _owners.all(conn, listed(conn, user_ids)):
         found.setdefault((tenant_id, user_id), []).append(_wish(*wish))
     return found
 
 
-def queue(conn: Connection, wanted: Sequence[tuple[int, LoggedEvent]]) -> None:
+def enqueue(conn: Connection, wanted: Sequence[tuple[int, LoggedEvent]]) -> None:
     """Let these events wait for these webhooks, in this order. One that is there already is there once."""
     if not wanted:
         return
@@ -196,7 +196,7 @@ def record(
     if not rows:
         return False
     failures, slow, failing_since, last_error = rows[0]
-    health = Health(failures, bool(slow), moment_or_none(failing_since), last_error)
+    health = ReceiverHealth(failures, bool(slow), moment_or_none(failing_since), last_error)
     next_try_at, delivered_at = now, None
     for outcome in outcomes:
         health = health_after(health, outcome)
@@ -209,13 +209,13 @@ def record(
     return True
 
 
-def health_after(health: Health, outcome: DeliveryOutcome) -> Health:
+def health_after(health: ReceiverHealth, outcome: DeliveryOutcome) -> ReceiverHealth:
     """How a receiver is doing after one more attempt. Pure."""
     slow = outcome.seconds > SLOW_SECONDS
     if outcome.error is None:
-        return Health(0, slow, None, None)
+        return ReceiverHealth(0, slow, None, None)
     since = health.failing_since or outcome.tried_at
-    return Health(health.failures + 1, slow, since, outcome.error[:LONGEST_ERROR])
+    return ReceiverHealth(health.failures + 1, slow, since, outcome.error[:LONGEST_ERROR])
 
 
 def retry_after(failures: int, chance: float) -> timedelta:
@@ -236,7 +236,7 @@ def forget_before(conn: Connection, before: datetime, now: datetime) -> int:
 
 
 def _note_failure(
-    conn: Connection, webhook_id: int, outcome: DeliveryOutcome, health: Health, now: datetime, chance: float
+    conn: Connection, webhook_id: int, outcome: DeliveryOutcome, health: ReceiverHealth, now: datetime, chance: float
 ) -> datetime:
     """Keep the event, or give it up; returns when to try the queue again."""
     assert outcome.error is not None
@@ -283,5 +283,5 @@ def _columns(event: LoggedEvent) -> tuple[Any, ...]:
     return (*position, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at, data)
 
 
-def _wish(webhook_id: int, kinds: Any, since: Any) -> Wish:
-    return Wish(webhook_id, frozenset(json_value(kinds)), moment(since))
+def _wish(webhook_id: int, kinds: Any, since: Any) -> WebhookFilter:
+    return WebhookFilter(webhook_id, frozenset(json_value(kinds)), moment(since))

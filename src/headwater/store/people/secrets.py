@@ -16,7 +16,7 @@ _sealed = portable("SELECT sealed FROM secrets WHERE name = ?")
 _forget = portable("DELETE FROM secrets WHERE name = ?")
 
 
-def keep(conn: Connection, name: str, sealed: bytes, now: datetime) -> None:
+def save(conn: Connection, name: str, sealed: bytes, now: datetime) -> None:
     _keep.once(conn, name, sealed, now)
 
 
@@ -25,5 +25,5 @@ def find(conn: Connection, name: str) -> bytes | None:
     return bytes(rows[0][0]) if rows else None
 
 
-def forget(conn: Connection, name: str) -> bool:
+def delete(conn: Connection, name: str) -> bool:
     return bool(_forget.once(conn, name))

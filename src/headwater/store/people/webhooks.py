@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from headwater.ids import uuid7
 from headwater.model import Reader
-from headwater.store.log.outbox import LoggedEvent, LogPosition, uuid7
+from headwater.store.log.outbox import LoggedEvent, LogPosition
 from headwater.store.people import deliveries
 from headwater.store.sql import Prepared, json_text, json_value, moment, moment_or_none, portable
 
@@ -149,7 +150,7 @@ def ping(conn: Connection, reader: Reader, webhook: Webhook, now: datetime) -> i
     data = json_text({"webhook_id": webhook.id})
     key = f"user:{reader.user_id}"
     event = LoggedEvent(LogPosition(0, 0), uuid7(), PING, 1, key, reader.tenant_id, reader.user_id, None, now, data)
-    deliveries.queue(conn, [(webhook.id, event)])
+    deliveries.enqueue(conn, [(webhook.id, event)])
     _hasten.once(conn, now, webhook.id, now)
     return int(_find_delivery.all(conn, webhook.id, event.event_id)[0][0])
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert
 
 from headwater.model import Post, StoredPost
 from headwater.store import images, tables
-from headwater.store.images import Showing
+from headwater.store.images import PostImages
 from headwater.store.posts import hot
 from headwater.store.sql import Prepared, json_text, listed, moment, portable
 from headwater.urls import identity
@@ -180,7 +180,7 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
     _touch.many(conn, touches)
     hot.mirror(conn, written)
     shown = [(source_id, one) for (source_id, _), one in zip(found, stored, strict=True) if one.post.images]
-    images.record(conn, [Showing(source_id, one.id, one.post.images) for source_id, one in shown], now)
+    images.record(conn, [PostImages(source_id, one.id, one.post.images) for source_id, one in shown], now)
     return stored
 
 

@@ -166,7 +166,7 @@ def posts_by_id(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> li
     return [_stream_row(found[post_id]) for post_id in post_ids if post_id in found]
 
 
-def mark(conn: Connection, reader: Reader, post_ids: Sequence[int], now: datetime, **state: bool) -> int:
+def mark_posts(conn: Connection, reader: Reader, post_ids: Sequence[int], now: datetime, **state: bool) -> int:
     """Set `read` and/or `starred` on posts the reader may see; returns how many there were.
 
     Reading one post of a story reads all that is folded with it.
@@ -174,7 +174,7 @@ def mark(conn: Connection, reader: Reader, post_ids: Sequence[int], now: datetim
     visible = _visible(reader).with_only_columns(posts.c.id).where(posts.c.id.in_(post_ids))
     ids = list(conn.execute(visible).scalars())
     if "read" in state:
-        _set_state(conn, reader, folded.together(conn, reader, ids), {"read_at": now if state["read"] else None})
+        _set_state(conn, reader, folded.with_folded(conn, reader, ids), {"read_at": now if state["read"] else None})
     if "starred" in state:
         _set_state(conn, reader, ids, {"starred_at": now if state["starred"] else None})
     return len(ids)

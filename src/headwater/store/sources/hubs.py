@@ -103,7 +103,7 @@ class HubSubscription(NamedTuple):
         return "subscribe" if self.followed else "unsubscribe"
 
 
-class Heard(NamedTuple):
+class HubReport(NamedTuple):
     """What a visit told about pushes: the hub and topic its page offered, and how many posts no push had brought."""
 
     source_id: int
@@ -129,7 +129,7 @@ def retry_after(failures: int) -> timedelta:
     return min(FIRST_RETRY * (1 << min(failures, 12)), LONGEST_RETRY)
 
 
-def learn(conn: Connection, heard: Sequence[Heard], now: datetime) -> None:
+def save_reports(conn: Connection, heard: Sequence[HubReport], now: datetime) -> None:
     """Write down which hubs visits were offered, and trust those less whose pushes had missed something."""
     if not heard:
         return
@@ -179,7 +179,7 @@ def drop(conn: Connection, callback_id: str) -> None:
     _drop.once(conn, callback_id)
 
 
-def note_push(conn: Connection, source_id: int, brought: int, now: datetime) -> None:
+def record_push(conn: Connection, source_id: int, brought: int, now: datetime) -> None:
     for (trust,) in _select_trust.all(conn, source_id):
         _pushed.once(conn, trust_after(trust, brought=brought), now, source_id)
 

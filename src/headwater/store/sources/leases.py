@@ -83,15 +83,15 @@ class HostQueue(NamedTuple):
     gap: timedelta = timedelta(0)
 
 
-class Turn(NamedTuple):
+class Slot(NamedTuple):
     at: datetime
     granted: bool
     held: bool
 
 
-def turns(
+def assign_slots(
     waiting: Iterable[WaitingSource], queues: dict[str, HostQueue], now: datetime, gap: timedelta
-) -> tuple[list[Turn], dict[str, HostQueue]]:
+) -> tuple[list[Slot], dict[str, HostQueue]]:
     """Give each waiting source its slot, in order. Pure; returns the slots and the queues as they are afterwards."""
     queues = dict(queues)
     slots = []
@@ -104,7 +104,7 @@ def turns(
         else:
             at = max(earliest, queue.next_at) if gap else earliest
             queues[source.host] = queue._replace(next_at=at + max(gap, queue.gap))
-        slots.append(Turn(at, at <= now + LOOK_AHEAD, held))
+        slots.append(Slot(at, at <= now + LOOK_AHEAD, held))
     return slots, queues
 
 
@@ -126,17 +126,17 @@ def claim_named(
     return _grant(conn, rows, now, lease, now + lease_for, gap)
 
 
-def take_turn(conn: Connection, host: str, *, now: datetime, gap: timedelta, within: timedelta) -> Turn:
+def reserve_slot(conn: Connection, host: str, *, now: datetime, gap: timedelta, within: timedelta) -> Slot:
     """A slot for one more request of a visit under way. It is taken only if it comes `within` the time given."""
     before = _queues(conn, {host}, now, gap)
-    [slot], after = turns([WaitingSource(host, None)], before, now, gap)
+    [slot], after = assign_slots([WaitingSource(host, None)], before, now, gap)
     granted = slot.at <= now + within
     if gap and granted:
         _advance_host.once(conn, host, after[host].next_at)
     return slot._replace(granted=granted)
 
 
-def widen_gap(conn: Connection, host: str, gap: timedelta, now: datetime) -> None:
+def set_crawl_delay(conn: Connection, host: str, gap: timedelta, now: datetime) -> None:
     """The host wants requests so far apart; nothing: as far as everywhere."""
     _widen_gap.once(conn, host, now, gap.total_seconds() or None)
 
@@ -147,11 +147,11 @@ def holds(conn: Connection, source_id: int, lease: str, now: datetime) -> bool:
     return bool(rows) and rows[0][0] == lease and rows[0][1] is not None and moment(rows[0][1]) > now
 
 
-def take_turns(conn: Connection, hosts: Sequence[str], now: datetime, gap: timedelta) -> dict[str, datetime]:
+def reserve_slots(conn: Connection, hosts: Sequence[str], now: datetime, gap: timedelta) -> dict[str, datetime]:
     """A slot in the queue of each of these hosts, for a request that is no visit; none where there is a queue."""
     waiting = [WaitingSource(host, None) for host in sorted(set(hosts))]
     before = _queues(conn, {source.host for source in waiting}, now, gap) if waiting else {}
-    slots, after = turns(waiting, before, now, gap)
+    slots, after = assign_slots(waiting, before, now, gap)
     granted = {source.host: slot.at for source, slot in zip(waiting, slots, strict=True) if slot.granted}
     if gap:
         _advance_host.many(conn, [(host, after[host].next_at) for host in granted])
@@ -166,12 +166,12 @@ def due_ids(conn: Connection, now: datetime) -> list[int]:
     return [row[0] for row in _due_ids.all(conn, now)]
 
 
-def hold_host(conn: Connection, host: str, now: datetime, until: datetime) -> None:
+def pause_host(conn: Connection, host: str, now: datetime, until: datetime) -> None:
     """The host asked for quiet: nothing queued for it goes out before `until`."""
     _hold_host.once(conn, host, now, until)
 
 
-def give_back(conn: Connection, held: Sequence[tuple[int, str]], now: datetime) -> None:
+def release(conn: Connection, held: Sequence[tuple[int, str]], now: datetime) -> None:
     """Return (source id, lease) pairs that were not visited after all; they are due at once."""
     _give_back.many(conn, [(now, source_id, lease) for source_id, lease in held])
 
@@ -196,7 +196,7 @@ def _grant(
         return []
     waiting = [WaitingSource(row[11], moment_or_none(row[15])) for row in rows]
     before = _queues(conn, {source.host for source in waiting}, now, gap)
-    slots, after = turns(waiting, before, now, gap)
+    slots, after = assign_slots(waiting, before, now, gap)
     granted = [(row, slot) for row, slot in zip(rows, slots, strict=True) if slot.granted]
     put_back = [(row, slot) for row, slot in zip(rows, slots, strict=True) if not slot.granted]
     _lease.many(conn, [(lease, lease_until, lease_until, row[0]) for row, _ in granted])
@@ -215,7 +215,7 @@ def _queues(conn: Connection, hosts: set[str], now: datetime, gap: timedelta) ->
     }
 
 
-def _why(host: str, slot: Turn) -> str:
+def _why(host: str, slot: Slot) -> str:
     return f"{host} asked for a pause" if slot.held else f"its turn at {host}"
 
 

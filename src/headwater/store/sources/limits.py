@@ -51,7 +51,7 @@ class Budget(NamedTuple):
     window: timedelta
 
 
-def take(conn: Connection, budget: Budget, now: datetime) -> datetime | None:
+def reserve(conn: Connection, budget: Budget, now: datetime) -> datetime | None:
     """Take a place for one request; None: it is yours. Otherwise the time at which to ask again."""
     if _taken(conn, budget, now):
         return None
@@ -62,7 +62,7 @@ def take(conn: Connection, budget: Budget, now: datetime) -> datetime | None:
     return moment(_next_free.all(conn, budget.name, budget.requests)[0][0])
 
 
-def hold(conn: Connection, budget: Budget, until: datetime) -> None:
+def pause(conn: Connection, budget: Budget, until: datetime) -> None:
     """Whoever is asked says that we have asked enough: nothing more before `until`."""
     _hold.once(conn, until, budget.name, until)
 
@@ -72,7 +72,7 @@ def used(conn: Connection, budget: Budget, now: datetime) -> int:
     return int(_used_since.all(conn, budget.name, now - budget.window)[0][0])
 
 
-def note_use(conn: Connection, budget: Budget, now: datetime) -> int:
+def record_use(conn: Connection, budget: Budget, now: datetime) -> int:
     """Write down how many requests the window that ends now holds, for the minute; returns the number."""
     count = used(conn, budget, now)
     _note.once(conn, budget.name, now.replace(second=0, microsecond=0), count)
@@ -90,24 +90,24 @@ def _taken(conn: Connection, budget: Budget, now: datetime) -> bool:
     return bool(_take.all(conn, now, until, name, name, budget.requests, now, now + LONGEST_JUMP))
 
 
-class Used(NamedTuple):
+class MonthlyUse(NamedTuple):
     """So much of a month."""
 
     requests: int = 0
     posts: int = 0
 
 
-class Allowance(NamedTuple):
+class MonthlyAllowance(NamedTuple):
     """So much may be used in a month; 0: any number."""
 
     requests: int
     posts: int
 
-    def is_spent_by(self, used: Used) -> bool:
+    def is_spent_by(self, used: MonthlyUse) -> bool:
         return any(most and had >= most for most, had in zip(self, used, strict=True))
 
 
-def count_request(conn: Connection, name: str, allowance: Allowance, now: datetime) -> bool:
+def count_request(conn: Connection, name: str, allowance: MonthlyAllowance, now: datetime) -> bool:
     """Count one request of this month; False: the month is spent, and nothing was counted."""
     requests, posts = allowance
     return bool(_count_request.all(conn, name, month_of(now), requests, requests, posts, posts))
@@ -118,9 +118,9 @@ def count_posts(conn: Connection, name: str, posts: int, now: datetime) -> None:
     _count_posts.once(conn, posts, name, month_of(now))
 
 
-def used_this_month(conn: Connection, name: str, now: datetime) -> Used:
+def used_this_month(conn: Connection, name: str, now: datetime) -> MonthlyUse:
     rows = _used.all(conn, name, month_of(now))
-    return Used(*rows[0]) if rows else Used()
+    return MonthlyUse(*rows[0]) if rows else MonthlyUse()
 
 
 def month_of(now: datetime) -> str:

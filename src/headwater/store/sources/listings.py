@@ -29,14 +29,14 @@ class Listing(NamedTuple):
     posts: list[dict[str, Any]]
 
 
-class Warmth(NamedTuple):
+class ListingCoverage(NamedTuple):
     """How many communities of the pool are visited, and how many of them have a listing that is still good."""
 
     communities: int
     cached: int
 
 
-def to_warm(conn: Connection, before: datetime) -> list[Source]:
+def due_for_warm_up(conn: Connection, before: datetime) -> list[Source]:
     """The communities of the pool whose listing is older than this, the oldest first."""
     query = (
         _pooled_communities(sources.c.id, sources.c.kind, sources.c.address, sources.c.title, sources.c.settings)
@@ -46,7 +46,7 @@ def to_warm(conn: Connection, before: datetime) -> list[Source]:
     return [Source(*row) for row in conn.execute(query)]
 
 
-def keep(conn: Connection, found: Sequence[Listing]) -> None:
+def save(conn: Connection, found: Sequence[Listing]) -> None:
     _keep.many(conn, [(one.source_id, one.fetched_at, one.expires_at, json_text(one.posts)) for one in found])
 
 
@@ -61,9 +61,9 @@ def remove_expired(conn: Connection, now: datetime) -> int:
     return _remove_expired.once(conn, now)
 
 
-def warmth(conn: Connection, now: datetime) -> Warmth:
+def coverage(conn: Connection, now: datetime) -> ListingCoverage:
     good = func.count(cached_listings.c.source_id).filter(cached_listings.c.expires_at > now)
-    return Warmth(*conn.execute(_pooled_communities(func.count(), good)).one())
+    return ListingCoverage(*conn.execute(_pooled_communities(func.count(), good)).one())
 
 
 def _pooled_communities(*columns: Any) -> Any:

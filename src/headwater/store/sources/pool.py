@@ -25,7 +25,7 @@ _by_day = Prepared(
 )
 
 
-class Standing(NamedTuple):
+class SourceRank(NamedTuple):
     """A source by what decides about its tier. `average` and `quality` are None before its first visit."""
 
     source_id: int
@@ -67,22 +67,22 @@ _columns: list[Any] = [
 ]
 
 
-def standings(conn: Connection) -> list[Standing]:
+def ranks(conn: Connection) -> list[SourceRank]:
     """Every source that is visited, those that publish most first."""
     busiest_first = (sources.c.avg_valid_posts.desc().nulls_last(), sources.c.id)
     query = select(*_columns).where(sources.c.active).order_by(*busiest_first)
-    return [Standing(*row) for row in conn.execute(query)]
+    return [SourceRank(*row) for row in conn.execute(query)]
 
 
-def pooled(conn: Connection) -> list[Standing]:
+def pooled(conn: Connection) -> list[SourceRank]:
     """The pool, in the order of its addresses."""
     query = select(*_columns).where(sources.c.pooled_at.is_not(None)).order_by(sources.c.address)
-    return [Standing(*row) for row in conn.execute(query)]
+    return [SourceRank(*row) for row in conn.execute(query)]
 
 
-def standing(conn: Connection, source_id: int) -> Standing | None:
+def rank_of(conn: Connection, source_id: int) -> SourceRank | None:
     row = conn.execute(select(*_columns).where(sources.c.id == source_id)).first()
-    return Standing(*row) if row else None
+    return SourceRank(*row) if row else None
 
 
 def followed_in(conn: Connection, reader: Reader, tier: str) -> list[int]:

@@ -165,7 +165,7 @@ def referenced(conn: Connection, post_id: int) -> int | None:
     return rows[0][0] if rows else None
 
 
-def decide_alone(conn: Connection) -> None:
+def lock_decisions(conn: Connection) -> None:
     """Wait until nobody else decides, and keep it so until the transaction ends. SQLite has one writer anyway."""
     _lock.all(conn)
 
@@ -181,7 +181,7 @@ def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> 
     return posts
 
 
-def part(conn: Connection, post_id: int, who: Reader | None, now: datetime) -> list[int]:
+def separate(conn: Connection, post_id: int, who: Reader | None, now: datetime) -> list[int]:
     """Take a post, with its repeats, out of its story, and remember it. Returns what was taken out.
 
     If the representative itself is among its repeats, it leaves them behind.

@@ -52,7 +52,7 @@ def settings_of(conn: Connection, reader: Reader) -> FoldSettings:
     return FoldSettings(*row) if row else FoldSettings()
 
 
-def keep_settings(conn: Connection, reader: Reader, wanted: FoldSettings) -> None:
+def save_settings(conn: Connection, reader: Reader, wanted: FoldSettings) -> None:
     insert = postgresql.insert if conn.dialect.name == "postgresql" else sqlite.insert
     whose = {"tenant_id": reader.tenant_id, "user_id": reader.user_id}
     conn.execute(
@@ -62,7 +62,7 @@ def keep_settings(conn: Connection, reader: Reader, wanted: FoldSettings) -> Non
     )
 
 
-def keep_apart(conn: Connection, reader: Reader, source_id: int, *, fold: bool) -> bool:
+def set_folding(conn: Connection, reader: Reader, source_id: int, *, fold: bool) -> bool:
     """Whether posts of this source may be folded for this reader; returns whether they follow it."""
     own = and_(
         subscriptions.c.tenant_id == reader.tenant_id,
@@ -145,7 +145,7 @@ def _as_in_cold_store(conn: Connection, post_ids: Sequence[int]) -> dict[int, tu
     return {row.id: (row.url, row.title) for row in conn.execute(query)}
 
 
-def together(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[int]:
+def with_folded(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[int]:
     """These posts and all that is folded with them for this reader."""
     found = members(conn, reader, settings_of(conn, reader), post_ids)
     return sorted({*post_ids, *(member.post_id for story in found.values() for member in story)})

@@ -122,7 +122,7 @@ def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> No
     _become.many(conn, [(kind, json_text(dict(settings)), source_id) for source_id, (kind, settings) in changed])
     for one in saved:
         if one.visit.hold_host_until:
-            leases.hold_host(conn, one.visit.host, now, one.visit.hold_host_until)
+            leases.pause_host(conn, one.visit.host, now, one.visit.hold_host_until)
     _insert_crawl.many(conn, [_crawl_row(one) for one in settled])
 
 

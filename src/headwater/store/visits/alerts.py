@@ -37,20 +37,20 @@ class Alert(NamedTuple):
     cleared_at: datetime | None
 
 
-class Changed(NamedTuple):
+class AlertChanges(NamedTuple):
     raised: list[Alert]
     cleared: list[Alert]
 
 
-def every(conn: Connection) -> list[Alert]:
+def all_alerts(conn: Connection) -> list[Alert]:
     """Every alert there has been, each as it was the last time; the newest first."""
     columns = [alerts.c[name] for name in Alert._fields]
     return [Alert(*row) for row in conn.execute(select(*columns).order_by(alerts.c.raised_at.desc(), alerts.c.name))]
 
 
-def keep(conn: Connection, watched: Collection[str], wrong: Mapping[str, str], now: datetime) -> Changed:
+def update(conn: Connection, watched: Collection[str], wrong: Mapping[str, str], now: datetime) -> AlertChanges:
     """Raise what is wrong (its name and what to say), clear what is not; returns what changed, each once."""
-    changed = Changed([], [])
+    changed = AlertChanges([], [])
     for name in watched:
         if name not in wrong:
             cleared = _clear.all(conn, now, name)
