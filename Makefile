@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-search lint format bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages chaos week fuzz constraints services-down clean
+.PHONY: help run test test-search lint format bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve chaos week fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -34,7 +34,7 @@ format:  ## put the code into the common form
 	@.venv/bin/ruff check --fix . scripts/services
 	@.venv/bin/ruff format . scripts/services
 
-bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages  ## run all benchmarks
+bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve  ## run all benchmarks
 
 fuzz:  ## read a million damaged feeds and a million pieces of HTML and look at what comes out (a quarter of an hour)
 	@scripts/venv dev
@@ -56,6 +56,10 @@ bench-reddit:  ## what a visit of a community costs, and choosing who is due amo
 bench-pages:  ## how well and how fast articles are found, and what crawling paged sites costs
 	@scripts/venv dev
 	@.venv/bin/python bench/pages.py; exec .venv/bin/python bench/paged.py $(ARGS)
+
+bench-serve:  ## what the server spends on one answer: the newest 40 stories, posts, sources
+	@scripts/venv dev
+	@exec .venv/bin/python bench/serve.py $(ARGS)
 
 bench-events:  ## what an event costs, and how soon it has its effect
 	@scripts/venv dev

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "headwater"
-WORDS = {"model", "errors", "urls", "text", "trace", "waiting"}
+WORDS = {"model", "errors", "urls", "text", "trace", "ids", "waiting"}
 PATH = WORDS | {"sources", "fetch", "parse", "store", "events"}
 CORE = PATH | {"access", "follow", "crawl", "dedup", "consumers", "accounts", "coordination"}
 MAY_IMPORT = {
@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "urls": {"errors"},
     "text": {"urls"},
     "trace": set(),
+    "ids": set(),
     "waiting": set(),
     "sources": WORDS,
     "fetch": WORDS,

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 import pytest
-from headwater.ids import uuid7
 
 from headwater.errors import StoreUnavailable
 from headwater.events.delivery import Consumer
 from headwater.events.kafka import follow
 from headwater.events.kafka.setup import Cluster
+from headwater.ids import uuid7
 from headwater.store.db import Database
 from headwater.store.log import dead_letters
 from headwater.store.log.outbox import LoggedEvent, LogPosition

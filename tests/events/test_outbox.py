@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, text
 
-from headwater import trace
+from headwater import ids, trace
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import outbox

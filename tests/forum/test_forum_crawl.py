@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from headwater.ids import uuid7
 from sqlalchemy import select
 
 from headwater import wire
 from headwater.crawl.record import report
 from headwater.follow.add import follow
+from headwater.ids import uuid7
 from headwater.model import SavedVisit
 from headwater.settings import load
 from headwater.sim.forum import serving

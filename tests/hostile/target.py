@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from headwater.ids import uuid7
 
 from api.running import Client, Running, running
 from fetch.raw_server import RawServer, Speaker, answer
 from headwater import wire
 from headwater.crawl.crawler import Crawler
 from headwater.follow.add import follow
+from headwater.ids import uuid7
 from headwater.store.sources import leases
 from support.web import ALLOW_LOOPBACK, rss
 

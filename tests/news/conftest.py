@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from headwater.ids import uuid7
 
 from headwater import urls, wire
 from headwater.crawl.record import report
+from headwater.ids import uuid7
 from headwater.model import Reader
 from headwater.settings import load
 from headwater.sim.news import serving

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from headwater.ids import uuid7
 from sqlalchemy import Connection, select
 
 from headwater import wire
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.visit.shared import VisitTools
 from headwater.follow.add import follow
+from headwater.ids import uuid7
 from headwater.model import SavedVisit
 from headwater.sim.reddit_world import SimReddit
 from headwater.store.sources import leases

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from headwater.ids import uuid7
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
@@ -17,6 +16,7 @@ from headwater.crawl.record import record
 from headwater.crawl.visit.document import visit
 from headwater.crawl.visit.shared import VisitTools
 from headwater.follow.add import follow
+from headwater.ids import uuid7
 from headwater.model import Page, Reader, Request, Response, SavedVisit, Source, SourceState
 from headwater.sim.communities import Habits, SimPost
 from headwater.sim.reddit_http import answer_with_faults

@@ -14,10 +14,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from headwater.ids import uuid7
 from sqlalchemy import Connection, column, event, insert, inspect, table, text
 
 from headwater.errors import BadInput, SchemaMismatch
+from headwater.ids import uuid7
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.sources import hubs

@@ -15,8 +15,6 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from headwater.ids import uuid7
-
 from headwater import urls, wire
 from headwater.access.budget import Access
 from headwater.access.robots import Robots
@@ -24,6 +22,7 @@ from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
 from headwater.crawl.visit.shared import VisitTools
 from headwater.errors import NotAFeed, ReadFailed
+from headwater.ids import uuid7
 from headwater.model import Becoming, Facts, Image, Item, Page, Post, Reader, Request, Response, Source, SourceState
 from headwater.parse.pool import _BY_CODE
 from headwater.parse.process import Parsed, ParseTask, perform

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from headwater.ids import uuid7
 from sqlalchemy import Connection
 
 from headwater.crawl.record import record
 from headwater.follow.add import follow
+from headwater.ids import uuid7
 from headwater.model import Facts, Post, Reader, SavedVisit, SourceState, Visit
 from headwater.store.sources import leases
 

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from headwater.ids import uuid7
 from sqlalchemy import Connection, text
 
 from headwater.app import webhooks as asked
 from headwater.consumers.webhooks import CONSUMER
 from headwater.follow.add import follow, unfollow
+from headwater.ids import uuid7
 from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.log import outbox

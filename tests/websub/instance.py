@@ -11,13 +11,13 @@ from datetime import timedelta
 from typing import Any
 
 import uvicorn
-from headwater.ids import uuid7
 from sqlalchemy import select
 
 from headwater import wire
 from headwater.cli.up import Server
 from headwater.crawl.crawler import Crawler
 from headwater.follow.add import follow
+from headwater.ids import uuid7
 from headwater.model import DueSource, Reader, SavedVisit
 from headwater.server import create_app
 from headwater.settings import load

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from headwater.ids import uuid7
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
@@ -17,6 +16,7 @@ from headwater.crawl.record import record
 from headwater.crawl.visit import listing
 from headwater.crawl.visit.shared import VisitTools
 from headwater.follow.add import follow
+from headwater.ids import uuid7
 from headwater.model import Page, Reader, Request, Response, Source, SourceState, Visit
 from headwater.sim.reddit_world import Faults
 from headwater.sim.serving import Ask

@@ -11,15 +11,14 @@ end: of two events of a key the later one stands later, even if its transaction 
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from headwater import trace
+from headwater.ids import uuid7s
 from headwater.model import Event
 from headwater.store.db import APPENDED
 from headwater.store.sql import Prepared, microseconds, moment, portable
@@ -158,18 +157,3 @@ def logged(row: Sequence[Any]) -> LoggedEvent:
 def forget_before(conn: Connection, before: datetime, *, followed: bool = True, limit: int = 20_000) -> int:
     """Delete the oldest events; of those that consumers follow by cursors, only what every one of them has passed."""
     return _forget.once(conn, limit, before, followed)
-
-
-def uuid7() -> str:
-    """A random id that sorts by the time it was made (RFC 9562)."""
-    return next(uuid7s(1))
-
-
-def uuid7s(count: int) -> Iterator[str]:
-    """So many of them, made at one time. Asking the system for chance once is what makes many cheap."""
-    time_part = f"{time.time_ns() // 1_000_000:012x}"
-    first = f"{time_part[:8]}-{time_part[8:]}-7"
-    chance = os.urandom(10 * count).hex()
-    for at in range(0, 20 * count, 20):
-        variant = "89ab"[int(chance[at + 3], 16) & 3]
-        yield f"{first}{chance[at : at + 3]}-{variant}{chance[at + 4 : at + 7]}-{chance[at + 7 : at + 19]}"

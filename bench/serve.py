@@ -1,0 +1,173 @@
+"""What an answer costs the server: CPU milliseconds per request, from a store with folded stories.
+
+    python bench/serve.py [--posts 572] [--requests 300]
+
+The server is `headwater up --no-crawl` on SQLite, asked over one connection by this process. Its CPU time is read from
+/proc before and after. `/healthz` touches no table: it shows what HTTP alone costs. The peer's figure is quoted, not
+measured here: yarr answered with its newest 40 items, of 572, in 0.47 ms of CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater.accounts import tokens
+from headwater.model import Decision, Post, Reader, SourceState, Visit
+from headwater.store import migrate, sources, stories, visits
+from headwater.store.db import Database
+from headwater.store.people import accounts
+from headwater.store.posts import hot
+from headwater.store.sources import leases
+from measure import cpu_seconds
+from peers import wait_until
+from webserver import free_ports
+
+SOURCES = 40
+STORY = 5  # every fifth post begins a story that the next source repeats and a third one tells in other words
+YARR_MS = 0.47
+WARM_UP = 30
+PATHS = [
+    "/healthz",
+    "/api/stream?limit=40",
+    "/api/stream?limit=40&unread=1",
+    "/api/posts?limit=40",
+    "/api/sources?limit=40",
+    "/",
+]
+
+
+class Answers(NamedTuple):
+    """What asking one path many times cost."""
+
+    path: str
+    milliseconds: float  # of CPU, per request
+    bytes: int
+
+
+def fill(db: Database, count: int) -> str:
+    """Store so many posts of the last hours; returns a token for the API."""
+    now = datetime.now(UTC)
+    migrate.upgrade(db)
+    db.write_now(hot.clean, timedelta(hours=24), now)
+    owner = db.write_now(accounts.make_owner, now)
+    ids: list[int] = []
+    for number in range(SOURCES):
+        ids += db.write_now(_publish, owner, number, range(number, count, SOURCES), now)
+    db.write_now(stories.save, _decisions(sorted(ids)), now)
+    return db.write_now(tokens.issue, owner, "api", "bench", now)
+
+
+def _publish(conn: Connection, owner: Reader, number: int, places: range, now: datetime) -> list[int]:
+    host = f"news{number}.example"
+    address, title = f"https://{host}/feed", f"News {number}"
+    added = sources.add(conn, owner, kind="rss", address=address, host=host, now=now, title=title)
+    lease_for, gap = timedelta(minutes=3), timedelta(0)
+    leases.claim_named(conn, [added.source_id], now=now, lease="bench", lease_for=lease_for, gap=gap)
+    posts = [_post(host, place, now - timedelta(minutes=place)) for place in places]
+    visit = Visit(added.source_id, "bench", now, 0.1, "ok", "ok", now + timedelta(hours=1), SourceState(), posts)
+    [saved] = visits.save(conn, [visit], now)
+    return [post.id for post in saved.posts]
+
+
+def _post(host: str, place: int, created_at: datetime) -> Post:
+    title = f"What happened at place {place // STORY}, as {host} tells it"
+    content = f"<p>{'A sentence about what happened there and what people said. ' * 12}</p>"
+    text_hash = blake2b(f"{place}".encode(), digest_size=16).digest()
+    return Post(f"post-{place}", f"https://{host}/{place}", title, content, "A. Writer", created_at, text_hash)
+
+
+def _decisions(ids: list[int]) -> Iterator[Decision]:
+    for start in range(0, len(ids), STORY):
+        first, *rest = ids[start : start + STORY]
+        yield Decision(first, first, first, "first", 1.0, "")
+        for place, post_id in enumerate(rest):
+            if place == 0:
+                yield Decision(post_id, first, first, "exact", 1.0, "The same text.")
+            elif place == 1:
+                yield Decision(post_id, first, post_id, "story", 0.8, "The same names and numbers.")
+            else:
+                yield Decision(post_id, post_id, post_id, "first", 1.0, "")
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[int, int]]:
+    """A server on this folder's store: its process and its port."""
+    (port,) = free_ports(1)
+    given = {"HEADWATER_DATA_DIR": str(folder), "HEADWATER_PORT": str(port), "HEADWATER_LOG_LEVEL": "error"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headwater", "up", "--no-crawl"], env={**os.environ, **given}, stdout=subprocess.DEVNULL
+    )
+    try:
+        wait_until(lambda: _is_ready(port), 30)
+        yield process.pid, port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+            return ask(connection, "/readyz", "") > 0
+    except OSError:
+        return False
+
+
+def ask(connection: http.client.HTTPConnection, path: str, token: str) -> int:
+    """The length of the answer."""
+    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+    answer = connection.getresponse()
+    body = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{path} answered {answer.status}: {body[:200]!r}")
+    return len(body)
+
+
+def measure(process: int, port: int, path: str, token: str, requests: int) -> Answers:
+    with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        for _ in range(WARM_UP):
+            ask(connection, path, token)
+        before = cpu_seconds(process)
+        length = sum(ask(connection, path, token) for _ in range(requests)) // requests
+        spent = cpu_seconds(process) - before
+    return Answers(path, spent * 1000 / requests, length)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--posts", type=int, default=572)
+    parser.add_argument("--requests", type=int, default=300)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="headwater-serve-") as name:
+        db = Database(f"sqlite:///{name}/headwater.db")
+        token = fill(db, given.posts)
+        db.close()
+        with served(Path(name)) as (process, port):
+            found = [measure(process, port, path, token, given.requests) for path in PATHS]
+    if given.json:
+        print(json.dumps({one.path: one.milliseconds for one in found}))
+        return
+    print(f"{given.posts} posts of {SOURCES} sources, {given.requests} requests each\n")
+    print(f"{'':32}{'CPU ms':>8}{'bytes':>10}")
+    for one in found:
+        print(f"{one.path:32}{one.milliseconds:8.2f}{one.bytes:10,}")
+    print(f"{'yarr, newest 40 items (quoted)':32}{YARR_MS:8.2f}")
+
+
+if __name__ == "__main__":
+    main()
