@@ -13,11 +13,13 @@ from typing import Any
 
 import typer
 
+from headwater.api.document import openapi
 from headwater.cli.commands import app
-from headwater.cli.periodic import span
+from headwater.cli.output import every
 from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
 from headwater.events.kafka.setup import deploy_files
+from headwater.http.reference import markdown
 from headwater.settings import OTHER_NAMES, Settings, names_of
 from headwater.work.periodic import JOBS
 
@@ -32,6 +34,7 @@ def documents() -> dict[str, str]:
         "events.md": "\n".join(_events()),
         "errors.md": "\n".join(_errors()),
         "schedule.md": "\n".join(_schedule()),
+        "api.md": markdown(openapi(), NOTE),
     }
 
 
@@ -61,8 +64,8 @@ def _schedule() -> Iterator[str]:
     yield "taken as well. `tasks.crawler.crawl_community` has no time of its own: `headwater crawl SOURCE` is that.\n"
     yield "| name | every | expires after | queue | task | what it does |\n|---|---|---|---|---|---|"
     for job in JOBS:
-        expires = span(job.expires) if job.expires else ""
-        yield f"| `{job.name}` | {span(job.every)} | {expires} | `{job.queue}` | `{job.task}` | {job.does} |"
+        expires = every(job.expires) if job.expires else ""
+        yield f"| `{job.name}` | {every(job.every)} | {expires} | `{job.queue}` | `{job.task}` | {job.does} |"
     yield ""
 
 

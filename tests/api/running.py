@@ -18,6 +18,7 @@ from starlette.routing import Mount
 
 from headwater import wire
 from headwater.accounts import tokens
+from headwater.app.instance import login_link
 from headwater.http.metrics import Metrics
 from headwater.model import Post, Reader
 from headwater.server import create_app
@@ -103,7 +104,7 @@ class Running:
 
     def login_link(self) -> str:
         """Path and query of a fresh login link."""
-        return "/login" + wire.login_link(self.parts, self.owner).partition("/login")[2]
+        return "/login" + self.parts.db.write_now(login_link, self.owner, "", self.parts.now()).partition("/login")[2]
 
     def source(self, address: str = "https://news.example/feed") -> int:
         return self.parts.db.write_now(a_source, self.owner, address, self.parts.now())

@@ -10,7 +10,8 @@ from urllib.parse import quote
 import pytest
 
 from api.running import Client, Running
-from headwater.app.shapes import story_json
+from headwater.app.shapes.shape import shaped
+from headwater.app.shapes.stories import StoryJson
 from headwater.consumers.search import CONSUMER
 from headwater.follow.add import follow
 from headwater.model import Enclosure, Reader
@@ -62,7 +63,7 @@ def test_a_story_has_the_shape_that_every_way_out_shares(on_both: Running) -> No
     }
     assert on_both.program().get("/api/stream").json() == {"items": [story], "next_cursor": None}
     [stored] = on_both.parts.db.read_now(stream.page, on_both.owner)
-    assert story_json(stored) == story
+    assert shaped(StoryJson, stored) == story
 
 
 def test_pages_follow_each_other_and_new_posts_do_not_shift_them(on_both: Running) -> None:

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from api.running import Client, Running, routes
-from headwater.api import reference
 from headwater.api.document import openapi
-from headwater.api.examples import EXAMPLES
+from headwater.app.shapes import examples
+from headwater.http import reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.md"
+NOTE = "<!-- Made by scripts/reference.py from the code. Change it there. -->"
 
 
 def test_the_written_reference_is_what_the_routes_say() -> None:
     written = PAGE.read_text(encoding="utf-8")
-    assert written == reference.markdown(openapi()), "run `python -m headwater.api.reference > docs/reference/api.md`"
+    assert written == reference.markdown(openapi(), NOTE), "run `.venv/bin/python scripts/reference.py`"
 
 
 def test_every_route_of_the_api_is_described(headwater: Running) -> None:
@@ -52,5 +53,6 @@ def test_the_document_and_its_page_are_served(program: Client) -> None:
 
 def test_the_examples_have_the_shape_of_the_answers() -> None:
     schemas = openapi()["components"]["schemas"]
-    for name, example in EXAMPLES.items():
+    for name, example in examples().items():
+        assert schemas[name]["example"] == example
         assert list(example) == list(schemas[name]["properties"]), name

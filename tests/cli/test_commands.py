@@ -147,7 +147,7 @@ def test_the_doctor_finds_a_healthy_machine_and_a_taken_port(headwater: Headwate
         "data folder": True,
         "database": True,
         "X": True,
-        "reading process": True,
+        "parsing process": True,
         "cleaning HTML": True,
         "port": False,
     }

@@ -7,7 +7,7 @@ from base64 import b64encode
 from sqlalchemy import select
 
 from headwater.accounts.vault import Vault
-from headwater.cli.crawling import crawl
+from headwater.cli.crawl import visit_now
 from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.store import sources
@@ -27,7 +27,7 @@ async def test_a_password_in_an_address_is_used_and_kept_sealed(parts: Parts, ow
     address = world.url("/feed").replace("http://", "http://me:p%40ss%20word@")
     added = await parts.db.write(follow, owner, address, parts.now(), seal=parts.vault.seal)
     reports: list[dict[str, object]] = []
-    await crawl(parts, [added.source_id], reports.append)
+    await visit_now(parts, [added.source_id], reports.append)
     assert (reports[0]["outcome"], reports[0]["new"]) == ("ok", 1)
     [source] = await parts.db.read(sources.watched, owner, parts.now())
     assert source.address == world.url("/feed")
@@ -45,6 +45,6 @@ async def test_a_password_sealed_with_another_key_is_a_failure_that_says_so(
     address = world.url("/feed").replace("http://", "http://me:secret@")
     added = await parts.db.write(follow, owner, address, parts.now(), seal=Vault("another key").seal)
     reports: list[dict[str, object]] = []
-    await crawl(parts, [added.source_id], reports.append)
+    await visit_now(parts, [added.source_id], reports.append)
     assert "HEADWATER_SECRET_KEY" in str(reports[0]["error"])
     assert world.asked == []

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from headwater import wire
-from headwater.cli.crawling import crawl
+from headwater.cli.crawl import visit_now
 from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.settings import load
@@ -22,7 +22,7 @@ async def visit(parts: Parts, owner: Reader, *addresses: str) -> list[dict[str, 
     ids = []
     for address in addresses:
         ids.append((await parts.db.write(follow, owner, address, parts.now())).source_id)
-    await crawl(parts, ids, lambda report: reports.update({report["source_id"]: report}))
+    await visit_now(parts, ids, lambda report: reports.update({report["source_id"]: report}))
     return [reports[id] for id in ids]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headwater.cli import trying
+from headwater.cli.sources import tried_json, try_it
 from headwater.follow import opml
 from hostile.target import Post, Source, Target, attacked
 from support.web import Answer, Web, rss
@@ -113,7 +113,7 @@ def test_of_a_hundred_thousand_entries_the_first_thousands_are_read(target: Targ
     many = "".join(f"<item><guid>{number}</guid><title>{number}</title></item>" for number in range(100_000))
     source, _ = read(target, world, "/many", channel(many))
     assert (source["status"], source["posts"]) == ("ok", 5000)
-    tried = trying.document(target.portal.call(trying.read, target.headwater.parts, world.url("/many")))
+    tried = tried_json(target.portal.call(try_it, target.headwater.parts, world.url("/many")))
     assert (tried["truncated"], len(tried["entries"])) == (True, 5000)
 
 

@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
+import headwater
 from headwater import wire
 from headwater.follow.add import follow
 from headwater.model import Reader, SavedVisit
@@ -46,7 +47,7 @@ async def test_no_more_visits_are_in_hand_than_there_is_room_for(parts: Parts, o
 
 
 def test_only_the_crawl_loop_and_the_crawl_command_claim_sources_and_only_the_crawler_visits() -> None:  # B8
-    package = Path(wire.__file__).parent
+    package = Path(headwater.__file__).parent
     texts = {
         str(path.relative_to(package)): path.read_text(encoding="utf-8")
         for path in package.rglob("*.py")
@@ -57,6 +58,6 @@ def test_only_the_crawl_loop_and_the_crawl_command_claim_sources_and_only_the_cr
         found = {name for name, text in texts.items() if any(word in text for word in words)}
         return {name for name in found if not name.startswith("sim/")}  # simulations step the crawler by hand
 
-    assert users("leases.claim_") == {"work/crawl_loop.py", "cli/crawling.py"}
-    assert users("crawler.start(") == {"work/crawl_loop.py", "cli/crawling.py"}
-    assert users("listing.visit(", "document.visit(") == {"crawl/crawler.py"}
+    assert users("leases.claim_") == {"work/crawl_loop.py", "app/refresh.py"}
+    assert users("crawler.start(") == {"work/crawl_loop.py", "app/refresh.py"}
+    assert users("paged.visit(", "run.visit(") == {"crawl/crawler.py"}

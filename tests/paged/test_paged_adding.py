@@ -9,7 +9,7 @@ import sys
 import pytest
 from sqlalchemy import select
 
-from headwater.cli import naming
+from headwater.cli.session import source_settings
 from headwater.errors import BadInput
 from headwater.follow.add import chosen, follow
 from headwater.model import Reader
@@ -81,7 +81,7 @@ def test_a_source_that_is_there_is_read_in_the_way_that_is_said_from_now_on(
 
 
 def test_settings_are_typed_as_pairs() -> None:
-    assert naming.settings(["max_pages=3", "render=true", "profile=phpbb", 'items={"a": 1}', "empty="]) == {
+    assert source_settings(["max_pages=3", "render=true", "profile=phpbb", 'items={"a": 1}', "empty="]) == {
         "max_pages": 3,
         "render": True,
         "profile": "phpbb",
@@ -89,7 +89,7 @@ def test_settings_are_typed_as_pairs() -> None:
         "empty": "",
     }
     with pytest.raises(BadInput, match="NAME=VALUE"):
-        naming.settings(["max_pages"])
+        source_settings(["max_pages"])
 
 
 def test_a_wrong_kind_on_the_command_line_is_bad_usage(environ: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from headwater import wire
-from headwater.cli import periodic
+from headwater.cli.crawl import warm_up
 from headwater.crawl import warm_up as warming
 from headwater.crawl.warm_up import Plan, Warmed
 from headwater.follow.pool import Candidate, bring_in
@@ -138,5 +138,5 @@ def test_the_command_warms_up_what_is_named(
     for name, value in values.items():
         monkeypatch.setenv(f"HEADWATER_{name}", value)
     told: list[Warmed] = []
-    assert periodic.warm_up([f"r/{NAMES[1]}"], told.append) == 1
+    assert warm_up([f"r/{NAMES[1]}"], told.append) == 1
     assert [(one.source, one.cached) for one in told] == [(f"https://www.reddit.com/r/{NAMES[1]}", 7)]

@@ -77,7 +77,7 @@ async def test_the_loop_does_all_work_at_the_start_and_ends_when_told(on_both: R
         if len(done) == 4:
             stop.set()
 
-    tools = wire.job_tools(parts)._replace(
+    tools = wire.periodic_tools(parts)._replace(
         visit_due=lambda: note("visit"),
         warm_up=lambda: note("warm up"),
         ask_hubs=lambda: note("hubs"),
@@ -141,7 +141,7 @@ async def test_expired_posts_are_removed_by_the_job(on_both: Running) -> None:  
 
     await parts.db.write(publish)
     assert await parts.db.read(left) == ["new", "old"]
-    assert await job_named("clean-hot").work(wire.job_tools(parts)._replace(hot_for=HOUR)) == 1
+    assert await job_named("clean-hot").work(wire.periodic_tools(parts)._replace(hot_for=HOUR)) == 1
     assert await parts.db.read(left) == ["new"]
 
 
@@ -151,7 +151,7 @@ async def test_the_incremental_job_gives_tiers_and_wakes_the_loop(on_both: Runni
     average = sources.update().values(pooled_at=parts.now(), avg_valid_posts=25)
     await parts.db.write(lambda conn: conn.execute(average))
     parts.woken.clear()
-    await job_named("incremental").work(wire.job_tools(parts))
+    await job_named("incremental").work(wire.periodic_tools(parts))
     assert parts.woken.is_set()
     tier = await parts.db.read(lambda conn: conn.execute(select(sources.c.id, sources.c.tier)).all())
     assert tier == [(source_id, "high")]

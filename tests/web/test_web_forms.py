@@ -10,11 +10,11 @@ import pytest
 
 from api.running import Answer, Client, Running
 from headwater.accounts import tokens
+from headwater.app import starter
 from headwater.follow.add import follow
 from headwater.store import sources
 from headwater.store.posts import stream
-from headwater.web import starter
-from headwater.web.pages import PAGE
+from headwater.web.stream import PAGE
 from support.posts import NOON, a_claim, a_post
 
 STATIC = Path(__file__).resolve().parents[2] / "src" / "headwater" / "web" / "static"

@@ -14,12 +14,11 @@ import uvicorn
 from sqlalchemy import select
 
 from headwater import wire
-from headwater.cli.up import Server
 from headwater.crawl.crawler import Crawler
 from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import DueSource, Reader, SavedVisit
-from headwater.server import create_app
+from headwater.server import Server, create_app
 from headwater.settings import load
 from headwater.store.posts import stream
 from headwater.store.sources import leases

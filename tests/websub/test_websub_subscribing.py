@@ -277,7 +277,7 @@ async def test_asking_hubs_is_periodic_work(headwater: Instance) -> None:
     await headwater.visit(await headwater.follow())
     job = periodic.named("ask-hubs")
     assert job is not None
-    assert (await job.work(wire.job_tools(headwater.parts)), job.every) == (1, timedelta(minutes=1))
+    assert (await job.work(wire.periodic_tools(headwater.parts)), job.every) == (1, timedelta(minutes=1))
 
 
 async def test_each_look_for_work_uses_an_index(headwater: Instance) -> None:

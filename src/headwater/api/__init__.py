@@ -1,1 +1,1 @@
-"""The HTTP API: routes, their shapes, and the rules at the door."""
+"""The HTTP API. Each route reads the request, calls a use case of `app`, and answers with its JSON shape."""

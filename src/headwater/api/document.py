@@ -1,44 +1,29 @@
-"""The OpenAPI document: what the routes say about themselves, with our problems, credentials and open doors in it."""
+"""The OpenAPI document: what the routes say about themselves, with our errors, credentials and open paths in it."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.responses import JSONResponse, Response
 
 from headwater import __version__
-from headwater.api import (
-    checkpoints,
-    crawl_metrics,
-    dead_letters,
-    health,
-    history,
-    images,
-    live,
-    posts,
-    sources,
-    stories,
-    webhooks,
-)
-from headwater.api.examples import EXAMPLES
-from headwater.app.shapes import ProblemJson
-from headwater.app.shapes import checkpoints as checkpoint_shapes
-from headwater.app.shapes import webhooks as webhook_shapes
+from headwater.api import crawling, dead_letters, health, live, posts, sources, stories, webhooks
+from headwater.app.shapes import examples
 from headwater.http.auth import COOKIE, OPEN_PATHS
-from headwater.http.problems import MEDIA_TYPE
+from headwater.http.problems import MEDIA_TYPE, ProblemJson
 
+router = APIRouter()
 ROUTERS = (
     sources.router,
     posts.router,
-    history.router,
-    images.router,
+    posts.image_router,
     stories.router,
     live.router,
     health.router,
-    crawl_metrics.router,
-    checkpoints.router,
+    crawling.router,
     dead_letters.router,
     webhooks.router,
 )
@@ -68,20 +53,28 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 _PROBLEM_SCHEMA = "#/components/schemas/ProblemJson"
 
 
+@router.get("/api/openapi.json")
+async def openapi_json() -> Response:
+    return JSONResponse(openapi())
+
+
 def include_routes(app: FastAPI) -> None:
-    for router in ROUTERS:
-        app.include_router(router, responses=_PROBLEMS)
+    """Adds the API to an application."""
+    for one in ROUTERS:
+        app.include_router(one, responses=_PROBLEMS)
 
 
 @cache
 def openapi() -> dict[str, Any]:
-    """The document of the API, which needs no server behind it."""
+    """Returns the document. It needs no server behind it."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     include_routes(app)
     document = get_openapi(title=TITLE, version=__version__, description=INTRODUCTION, routes=app.routes)
-    # Only now: FastAPI would drop every null from them.
-    for name, example in _examples().items():
-        document["components"]["schemas"][name]["example"] = example
+    schemas = document["components"]["schemas"]
+    # Only now: FastAPI would drop every null from the examples.
+    for name, example in examples().items():
+        if name in schemas:
+            schemas[name]["example"] = example
     document["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
@@ -95,14 +88,6 @@ def openapi() -> dict[str, Any]:
             for answer in operation["responses"].values():
                 _as_problem(answer)
     return document
-
-
-def _examples() -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    parts = (webhook_shapes, dead_letters, health, history, images, crawl_metrics, checkpoint_shapes)
-    for declared in (EXAMPLES, *(part.EXAMPLES for part in parts)):
-        found.update(declared)
-    return found
 
 
 def _as_problem(answer: dict[str, Any]) -> None:

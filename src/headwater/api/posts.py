@@ -1,92 +1,99 @@
-"""`/api/posts` and `/api/stream`: what was published, and what the reader did with it."""
+"""`/api/stream` and `/api/posts`: what was published, what it said before, and what the reader did with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
-from typing_extensions import TypedDict
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
 
-from headwater.app.shapes import PageJson, PostJson, StoryJson, post_json, story_json
-from headwater.errors import BadInput, NotFound
+from headwater.app import images, posts
+from headwater.app.shapes.images import ImageCountsJson, ImageJson, ImagesJson
+from headwater.app.shapes.posts import Marked, PostJson, VersionJson, VersionsJson
+from headwater.app.shapes.shape import PageJson, shaped
+from headwater.app.shapes.stories import StoryJson
 from headwater.http import cursors
-from headwater.http.auth import Asking, WithParts
-from headwater.http.inputs import MAX_ID, Cursor, Id, Limit, MarkedPosts, Name, PostState
-from headwater.model import Reader
-from headwater.store.posts import stream
-from headwater.store.posts.stream import Filter
-from headwater.wire import Parts
+from headwater.http.auth import CurrentReader
+from headwater.http.inputs import MAX_MARKED, AnyId, Cursor, Id, Limit, StreamFilter
+from headwater.http.json_route import JsonRoute
+from headwater.http.state import WithParts
 
-router = APIRouter(prefix="/api", tags=["posts"])
-
-
-def wanted_of(
-    source_id: Annotated[int | None, Query(ge=1, le=MAX_ID, description="only those of this source")] = None,
-    folder: Annotated[Name | None, Query(description="only those of sources in this folder")] = None,
-    unread: Annotated[bool, Query(description="only what you have not read")] = False,
-    starred: Annotated[bool, Query(description="only what you starred")] = False,
-    words: Annotated[
-        str | None,
-        Query(
-            alias="q",
-            max_length=500,
-            description="only what has all these words, last stored first; `mine*` matches mines",
-        ),
-    ] = None,
-) -> Filter:
-    return Filter(source_id, folder, unread, starred, words.strip() or None if words else None)
+router = APIRouter(prefix="/api", tags=["posts"], route_class=JsonRoute)
+image_router = APIRouter(prefix="/api", tags=["images"], route_class=JsonRoute)
 
 
-Wanted = Annotated[Filter, Depends(wanted_of)]
+class PostState(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"read": True}})
+
+    read: bool | None = None
+    starred: bool | None = None
 
 
-class Marked(TypedDict):
-    marked: int
+class MarkedPosts(PostState):
+    model_config = ConfigDict(json_schema_extra={"example": {"ids": [4711, 4712], "read": True}})
+
+    ids: list[AnyId] = Field(max_length=MAX_MARKED)
 
 
 @router.get("/stream", summary="Read the stream: stories, newest first", tags=["stream"])
 async def read_stream(
-    parts: WithParts, reader: Asking, wanted: Wanted, cursor: Cursor = None, limit: Limit = 50
+    parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[StoryJson]:
     after = cursors.position(cursor)
-    found = await parts.db.read(stream.page, reader, wanted, after=after, limit=limit + 1)
-    more = cursors.of_story(found[limit - 1]) if len(found) > limit else None
-    return {"items": [story_json(story) for story in found[:limit]], "next_cursor": more}
+    found = await parts.db.read(posts.read_stream, reader, wanted, after=after, limit=limit + 1)
+    items, more = cursors.cut(found, limit, cursors.of_story)
+    return {"items": [shaped(StoryJson, story) for story in items], "next_cursor": more}
 
 
 @router.get("/posts", summary="List posts, newest first")
 async def list_posts(
-    parts: WithParts, reader: Asking, wanted: Wanted, cursor: Cursor = None, limit: Limit = 50
+    parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[PostJson]:
     after = cursors.position(cursor)
-    found = await parts.db.read(stream.posts_page, reader, wanted, after=after, limit=limit + 1)
-    more = cursors.of_post(found[limit - 1]) if len(found) > limit else None
-    return {"items": [post_json(post) for post in found[:limit]], "next_cursor": more}
+    found = await parts.db.read(posts.page, reader, wanted, after=after, limit=limit + 1)
+    items, more = cursors.cut(found, limit, cursors.of_post)
+    return {"items": [shaped(PostJson, post) for post in items], "next_cursor": more}
 
 
 @router.post("/posts/mark", summary="Mark many posts")
-async def mark_posts(parts: WithParts, reader: Asking, wanted: MarkedPosts) -> Marked:
+async def mark_posts(parts: WithParts, reader: CurrentReader, wanted: MarkedPosts) -> Marked:
     """Sets `read` and/or `starred`. Ids that you cannot see are left out of the count."""
-    return {"marked": await mark(parts, reader, wanted.ids, wanted)}
+    marked = await parts.db.write(posts.mark, reader, wanted.ids, parts.now(), read=wanted.read, starred=wanted.starred)
+    return {"marked": marked}
 
 
 @router.get("/posts/{post_id}", summary="Show one post")
-async def show_post(parts: WithParts, reader: Asking, post_id: Id) -> PostJson:
-    post = await parts.db.read(stream.one_post, reader, post_id)
-    if post is None:
-        raise NotFound(f"There is no post {post_id}.")
-    return post_json(post)
+async def show_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> PostJson:
+    return shaped(PostJson, await parts.db.read(posts.one, reader, post_id))
 
 
 @router.patch("/posts/{post_id}", summary="Mark a post as read or starred")
-async def mark_post(parts: WithParts, reader: Asking, post_id: Id, wanted: PostState) -> PostJson:
-    await mark(parts, reader, [post_id], wanted)
-    return await show_post(parts, reader, post_id)
+async def mark_post(parts: WithParts, reader: CurrentReader, post_id: Id, wanted: PostState) -> PostJson:
+    return shaped(PostJson, await parts.db.write(posts.mark_one, reader, post_id, parts.now(), **wanted.model_dump()))
 
 
-async def mark(parts: Parts, reader: Reader, ids: Sequence[int], wanted: PostState) -> int:
-    state = wanted.given()
-    if not state:
-        raise BadInput("Nothing to change: give read, starred or both.")
-    return await parts.db.write(lambda conn: stream.mark_posts(conn, reader, ids, parts.now(), **state))
+@router.get("/posts/{post_id}/versions", summary="What a post said, now and before")
+async def list_versions(
+    parts: WithParts,
+    reader: CurrentReader,
+    post_id: Id,
+    at: Annotated[
+        str | None,
+        Query(max_length=50, description="only the text of this time; a date alone is the end of that day, UTC"),
+    ] = None,
+) -> VersionsJson:
+    """All its texts with the time in which it had each of them, the newest first."""
+    found = await parts.db.read(posts.versions, reader, post_id, at)
+    return {"post_id": post_id, "versions": [shaped(VersionJson, one) for one in found]}
+
+
+@image_router.get("/posts/{post_id}/images", summary="The images of a post")
+async def list_images(parts: WithParts, reader: CurrentReader, post_id: Id) -> ImagesJson:
+    """With the address of each, whether it is saved and where, or why not."""
+    found = await parts.db.read(images.of_post, reader, post_id)
+    return {"post_id": post_id, "images": [shaped(ImageJson, one) for one in found]}
+
+
+@image_router.get("/images", summary="How many images are saved, wait or failed")
+async def count_images(parts: WithParts) -> ImageCountsJson:
+    return shaped(ImageCountsJson, await parts.db.read(images.counts))

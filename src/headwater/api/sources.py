@@ -2,139 +2,126 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from typing import Literal
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from headwater.app import refresh
-from headwater.app.shapes import PageJson, SourceDetailJson, SourceJson, iso_or_none, source_json, visit_json
-from headwater.errors import AlreadyThere, BadInput, NotFound
-from headwater.follow import add as following
-from headwater.follow import opml
-from headwater.follow.add import Imported
-from headwater.follow.opml import Outline
+from headwater.app import refresh, sources
+from headwater.app.shapes.shape import PageJson, iso_or_none, shaped
+from headwater.app.shapes.sources import (
+    ImportReport,
+    Refresh,
+    RefreshAll,
+    Refused,
+    Scheduled,
+    SourceDetailJson,
+    SourceJson,
+    VisitJson,
+)
 from headwater.http import cursors
-from headwater.http.auth import Asking, WithParts
-from headwater.http.inputs import Arrangement, Cursor, Id, Limit, NewSource, ScheduleFeed
-from headwater.model import Reader
-from headwater.store import sources
-from headwater.store.sources import hubs
-from headwater.wire import Parts
+from headwater.http.auth import CurrentReader
+from headwater.http.inputs import AnyId, Cursor, Id, Limit, Name
+from headwater.http.json_route import JsonRoute
+from headwater.http.state import WithParts
 
-PAST_VISITS = 30
 OPML_TYPE = "text/x-opml"
-_AT_ONCE = 200
 
-router = APIRouter(prefix="/api", tags=["sources"])
-
-
-class Refresh(TypedDict):
-    status: Literal["queued", "already_running"]
+router = APIRouter(prefix="/api", tags=["sources"], route_class=JsonRoute)
 
 
-class RefreshAll(TypedDict):
-    asked: int
+class NewSource(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"address": "https://example.org/", "folder": "Science"}})
+
+    address: str = Field(description="the address of a feed, or of a site that has one")
+    folder: Name | None = Field(default=None, description="the folder to put it in")
+    title: Name | None = Field(default=None, description="your own name for it")
+    kind: str | None = Field(
+        default=None, max_length=20, description="how to read it, such as `forum` or `news`; null: that is found out"
+    )
+    settings: dict[str, Any] | None = Field(default=None, description="settings of its kind, such as max_pages")
 
 
-class Scheduled(TypedDict):
-    task_id: str
-    status: Literal["queued", "already_running"]
-    delay_seconds: int
+class Arrangement(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"folder": "Markets"}})
+
+    folder: Name | None = Field(default=None, description="the folder to put it in; null for none")
+    title: Name | None = Field(default=None, description="your own name for it; null for its own")
 
 
-class Refused(TypedDict):
-    address: str
-    reason: str
+class ScheduleFeed(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"feed_id": 12, "force_immediate": True}})
 
-
-class ImportReport(TypedDict):
-    added: int
-    already: int
-    refused: list[Refused]
+    feed_id: AnyId = Field(description="the source's id")
+    force_immediate: bool = Field(default=False, description="visit it now, whatever remains of its interval")
 
 
 @router.get("/sources", summary="List what you follow")
 async def list_sources(
-    parts: WithParts, reader: Asking, cursor: Cursor = None, limit: Limit = 50
+    parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[SourceJson]:
-    after = cursors.id_in(cursor)
-    found = await parts.db.read(sources.watched_after, reader, parts.now(), after=after, limit=limit + 1)
-    more = cursors.of_id(found[limit - 1].id) if len(found) > limit else None
-    return {"items": [source_json(source) for source in found[:limit]], "next_cursor": more}
+    found = await parts.db.read(sources.page, reader, parts.now(), after=cursors.id_in(cursor), limit=limit + 1)
+    items, more = cursors.cut(found, limit, cursors.of_row)
+    return {"items": [shaped(SourceJson, source) for source in items], "next_cursor": more}
 
 
 @router.post("/sources", status_code=202, summary="Follow a source")
-async def add_source(parts: WithParts, reader: Asking, wanted: NewSource) -> SourceJson:
-    """Answers at once; the feed is found and read behind it, until when `status` is `new`. A second time is a 409."""
-    return source_json(await follow(parts, reader, wanted))
-
-
-async def follow(parts: Parts, reader: Reader, wanted: NewSource) -> sources.WatchedSource:
-    added = await parts.db.write(
-        following.follow,
-        reader,
-        wanted.address,
-        parts.now(),
-        folder=wanted.folder,
-        title=wanted.title,
-        seal=parts.seal,
-        kind=wanted.kind,
-        settings=wanted.settings,
-    )
-    if not added.new_subscription and not added.changed:
-        raise AlreadyThere("You follow this address already.", source_id=added.source_id)
+async def add_source(parts: WithParts, reader: CurrentReader, wanted: NewSource) -> SourceJson:
+    """Answers at once. The feed is found and read in the background; until then, `status` is `new`. Following it a
+    second time is a 409."""
+    source = await parts.db.write(sources.follow_new, reader, now=parts.now(), seal=parts.seal, **wanted.model_dump())
     parts.wake()
-    return await refresh.watched(parts, reader, added.source_id)
+    return shaped(SourceJson, source)
 
 
 @router.post("/sources/refresh", status_code=202, summary="Visit everything you follow now")
-async def refresh_all(parts: WithParts, reader: Asking) -> RefreshAll:
+async def refresh_all(parts: WithParts, reader: CurrentReader) -> RefreshAll:
     """Each source is visited as soon as its host's turn comes."""
-    return {"asked": await refresh.ask_all(parts, reader)}
+    asked = await refresh.request_all(parts.db, reader, parts.now)
+    parts.wake()
+    return {"asked": asked}
 
 
 @router.get("/sources/{source_id}", summary="Show one source and its past visits")
-async def show_source(parts: WithParts, reader: Asking, source_id: Id) -> SourceDetailJson:
-    source = await refresh.watched(parts, reader, source_id)
-    past = await parts.db.read(sources.past_visits, source_id, PAST_VISITS)
-    posts = await parts.db.read(sources.count_posts, source_id)
-    pushed = iso_or_none(await parts.db.read(hubs.active_since, source_id, parts.now()))
-    seen = [visit_json(visit) for visit in past]
-    return {**source_json(source), "pushed_since": pushed, "posts": posts, "visits": seen}
+async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> SourceDetailJson:
+    found = await parts.db.read(sources.detail, reader, source_id, parts.now())
+    return shaped(
+        SourceDetailJson,
+        found.source,
+        pushed_since=iso_or_none(found.pushed_since),
+        posts=found.posts,
+        visits=[shaped(VisitJson, visit) for visit in found.visits],
+    )
 
 
 @router.patch("/sources/{source_id}", summary="Rename a source or move it to a folder")
-async def arrange_source(parts: WithParts, reader: Asking, source_id: Id, wanted: Arrangement) -> SourceJson:
+async def arrange_source(parts: WithParts, reader: CurrentReader, source_id: Id, wanted: Arrangement) -> SourceJson:
     """Only the fields that are given change."""
-    given = wanted.model_dump(exclude_unset=True)
-    if not given:
-        raise BadInput("Nothing to change: give folder, title or both.")
-    if not await parts.db.write(lambda conn: sources.arrange(conn, reader, source_id, **given)):
-        raise NotFound(f"You do not follow a source {source_id}.")
-    return source_json(await refresh.watched(parts, reader, source_id))
+    changes = wanted.model_dump(exclude_unset=True)
+    return shaped(SourceJson, await parts.db.write(sources.arrange, reader, source_id, changes, parts.now()))
 
 
 @router.delete("/sources/{source_id}", status_code=204, summary="Stop following a source")
-async def remove_source(parts: WithParts, reader: Asking, source_id: Id) -> None:
+async def remove_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> None:
     """Its posts, and what you did with them, are there again when you follow it again."""
-    await parts.db.write(following.unfollow, reader, source_id, parts.now())
+    await parts.db.write(sources.unfollow, reader, source_id, parts.now())
 
 
 @router.post("/sources/{source_id}/refresh", status_code=202, summary="Visit a source now")
-async def refresh_source(parts: WithParts, reader: Asking, source_id: Id) -> Refresh:
-    asked = await refresh.ask(parts, reader, source_id, now=True)
-    return {"status": "already_running" if asked.status == "already_running" else "queued"}
+async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> Refresh:
+    visit = await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
+    parts.wake()
+    return {"status": visit.status}
 
 
-@router.post("/queue/schedule-feed", status_code=202, summary="Schedule a source's next visit")
-async def schedule_feed(parts: WithParts, reader: Asking, wanted: ScheduleFeed) -> Scheduled:
+@router.post("/queue/schedule-feed", status_code=202, summary="Schedule the next visit of a source")
+async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: ScheduleFeed) -> Scheduled:
     """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`."""
-    asked = await refresh.ask(parts, reader, wanted.feed_id, now=wanted.force_immediate)
-    status: Literal["queued", "already_running"] = "queued" if asked.status == "queued" else "already_running"
-    return {"task_id": asked.task_id, "status": status, "delay_seconds": asked.delay_seconds}
+    visit = await parts.db.write(
+        refresh.request_visit, reader, wanted.feed_id, parts.now(), at_once=wanted.force_immediate
+    )
+    parts.wake()
+    return shaped(Scheduled, visit)
 
 
 @router.get(
@@ -143,10 +130,10 @@ async def schedule_feed(parts: WithParts, reader: Asking, wanted: ScheduleFeed) 
     response_class=Response,
     responses={200: {"content": {OPML_TYPE: {"schema": {"type": "string"}}}}},
 )
-async def export_opml(parts: WithParts, reader: Asking) -> Response:
-    watched = await parts.db.read(sources.watched, reader, parts.now())
+async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
+    exported = await parts.db.read(sources.export_opml, reader, parts.now())
     name = {"Content-Disposition": 'attachment; filename="headwater.opml"'}
-    return Response(await asyncio.to_thread(opml.write, watched), headers=name, media_type=OPML_TYPE)
+    return Response(exported.document, headers=name, media_type=OPML_TYPE)
 
 
 @router.post(
@@ -154,27 +141,9 @@ async def export_opml(parts: WithParts, reader: Asking) -> Response:
     summary="Follow everything an OPML document lists",
     openapi_extra={"requestBody": {"required": True, "content": {OPML_TYPE: {"schema": {"type": "string"}}}}},
 )
-async def import_opml(parts: WithParts, reader: Asking, request: Request) -> ImportReport:
+async def import_opml(parts: WithParts, reader: CurrentReader, request: Request) -> ImportReport:
     """The body is the document itself. An address that cannot be used is reported and does not stop the others."""
-    done = await follow_list(parts, reader, await request.body())
+    done = await sources.import_opml(parts.db, reader, await request.body(), parts.now, parts.seal)
+    parts.wake()
     refused: list[Refused] = [{"address": address, "reason": reason} for address, reason in done.refused.items()]
     return {"added": done.added, "already": done.already, "refused": refused}
-
-
-async def follow_list(parts: Parts, reader: Reader, document: bytes) -> Imported:
-    """Follow what an OPML document lists."""
-    return await follow_all(parts, reader, await asyncio.to_thread(opml.read, document))
-
-
-async def follow_all(parts: Parts, reader: Reader, outlines: Sequence[Outline]) -> Imported:
-    """In several transactions, so that the crawl can write in between."""
-    added = already = 0
-    refused: dict[str, str] = {}
-    for start in range(0, len(outlines), _AT_ONCE):
-        part = outlines[start : start + _AT_ONCE]
-        done = await parts.db.write(following.follow_all, reader, part, parts.now(), parts.seal)
-        added += done.added
-        already += done.already
-        refused.update(done.refused)
-    parts.wake()
-    return Imported(added, already, refused)

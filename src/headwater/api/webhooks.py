@@ -3,82 +3,95 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
 
-from headwater.app import webhooks as asked
-from headwater.app.shapes import PageJson
-from headwater.app.shapes.webhooks import (
-    CreatedWebhookJson,
-    DeliveryJson,
-    NewWebhook,
-    WebhookChange,
-    WebhookJson,
-    WebhooksJson,
-    created_json,
-    delivery_json,
-    webhook_json,
-)
-from headwater.http.auth import Asking, WithParts
-from headwater.http.cursors import id_in
-from headwater.http.cursors import of_id as cursor_of
+from headwater.app import webhooks
+from headwater.app.shapes.shape import PageJson, shaped
+from headwater.app.shapes.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
+from headwater.http import cursors
+from headwater.http.auth import CurrentReader
 from headwater.http.inputs import Cursor, Id, Limit
-from headwater.store.people import webhooks
+from headwater.http.json_route import JsonRoute
+from headwater.http.state import WithParts
 
-router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
+MAX_KINDS = 100
+
+router = APIRouter(prefix="/api/webhooks", tags=["webhooks"], route_class=JsonRoute)
+
+
+class NewWebhook(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"address": "https://example.org/hook", "kinds": ["post.stored"]}}
+    )
+
+    address: str = Field(description="where events are sent to")
+    kinds: list[str] = Field(default=[], max_length=MAX_KINDS, description="the kinds it gets; empty: every kind")
+
+
+class WebhookChange(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"active": False}})
+
+    address: str | None = Field(default=None, description="where events are sent to from now on")
+    kinds: list[str] | None = Field(
+        default=None, max_length=MAX_KINDS, description="the kinds it gets from now on; empty: every kind"
+    )
+    active: bool | None = Field(default=None, description="false: pause it; true: resume it, even if it was gone")
 
 
 @router.get("", summary="List your webhooks")
-async def list_webhooks(parts: WithParts, reader: Asking) -> WebhooksJson:
-    return {"items": [webhook_json(webhook) for webhook in await parts.db.read(webhooks.of_reader, reader)]}
+async def list_webhooks(parts: WithParts, reader: CurrentReader) -> WebhooksJson:
+    found = await parts.db.read(webhooks.every, reader)
+    return {"items": [shaped(WebhookJson, webhook) for webhook in found]}
 
 
 @router.post("", status_code=201, summary="Send events to an address")
-async def add_webhook(parts: WithParts, reader: Asking, wanted: NewWebhook) -> CreatedWebhookJson:
+async def add_webhook(parts: WithParts, reader: CurrentReader, wanted: NewWebhook) -> CreatedWebhookJson:
     """It gets the events of the sources you follow, and your own, from now on. `secret` is shown only this once."""
-    made = await parts.db.write(asked.add, reader, wanted.address, wanted.kinds, parts.seal, parts.now())
-    return created_json(made)
+    made = await parts.db.write(webhooks.add, reader, wanted.address, wanted.kinds, parts.seal, parts.now())
+    return shaped(CreatedWebhookJson, made.webhook, secret=made.secret)
 
 
 @router.get("/{webhook_id}", summary="Show a webhook and how it is doing")
-async def show_webhook(parts: WithParts, reader: Asking, webhook_id: Id) -> WebhookJson:
-    return webhook_json(await parts.db.read(asked.find, reader, webhook_id))
+async def show_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> WebhookJson:
+    return shaped(WebhookJson, await parts.db.read(webhooks.find, reader, webhook_id))
 
 
 @router.patch("/{webhook_id}", summary="Pause, resume or change a webhook")
-async def change_webhook(parts: WithParts, reader: Asking, webhook_id: Id, wanted: WebhookChange) -> WebhookJson:
-    """Only the fields that are given change. While it is paused, events gather; resumed, it gets them."""
-    changed = await parts.db.write(asked.change, reader, webhook_id, parts.now(), **wanted.model_dump())
+async def change_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id, wanted: WebhookChange) -> WebhookJson:
+    """Only the fields that are given change. While it is paused, events are kept; when it is resumed, it gets them."""
+    changed = await parts.db.write(webhooks.change, reader, webhook_id, parts.now(), **wanted.model_dump())
     parts.new_events.send()
-    return webhook_json(changed)
+    return shaped(WebhookJson, changed)
 
 
 @router.delete("/{webhook_id}", status_code=204, summary="Remove a webhook")
-async def remove_webhook(parts: WithParts, reader: Asking, webhook_id: Id) -> None:
-    """What waits for it, and the record of what was sent, go with it."""
-    await parts.db.write(asked.remove, reader, webhook_id)
+async def remove_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> None:
+    """What waits for it, and the record of what was sent, are removed as well."""
+    await parts.db.write(webhooks.remove, reader, webhook_id)
 
 
 @router.get("/{webhook_id}/deliveries", summary="List what was sent and what waits")
 async def list_deliveries(
-    parts: WithParts, reader: Asking, webhook_id: Id, cursor: Cursor = None, limit: Limit = 50
+    parts: WithParts, reader: CurrentReader, webhook_id: Id, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[DeliveryJson]:
     """The newest first."""
-    webhook = await parts.db.read(asked.find, reader, webhook_id)
-    log = await parts.db.read(webhooks.log_of, webhook, before=id_in(cursor), limit=limit + 1)
-    more = cursor_of(log[limit - 1].id) if len(log) > limit else None
-    return {"items": [delivery_json(webhook, delivery) for delivery in log[:limit]], "next_cursor": more}
+    before = cursors.id_in(cursor)
+    _, log = await parts.db.read(webhooks.log_of, reader, webhook_id, before=before, limit=limit + 1)
+    items, more = cursors.cut(log, limit, cursors.of_row)
+    return {"items": [shaped(DeliveryJson, one, webhook_id=webhook_id) for one in items], "next_cursor": more}
 
 
 @router.post("/{webhook_id}/test", status_code=202, summary="Send a ping to a webhook")
-async def test_webhook(parts: WithParts, reader: Asking, webhook_id: Id) -> DeliveryJson:
+async def test_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> DeliveryJson:
     """It is a delivery of kind `ping`, signed as all are. The queue is tried at once; the ping comes at its end."""
-    queued = await parts.db.write(asked.ping, reader, webhook_id, parts.now())
+    queued = await parts.db.write(webhooks.ping, reader, webhook_id, parts.now())
     parts.new_events.send()
-    return delivery_json(*queued)
+    return shaped(DeliveryJson, queued.delivery, webhook_id=webhook_id)
 
 
 @router.post("/{webhook_id}/deliveries/{delivery_id}/replay", status_code=202, summary="Send an event again")
-async def replay_delivery(parts: WithParts, reader: Asking, webhook_id: Id, delivery_id: Id) -> DeliveryJson:
-    """It is sent under the same `webhook-id`, before all that waits."""
-    queued = await parts.db.write(asked.replay, reader, webhook_id, delivery_id, parts.now())
+async def replay_delivery(parts: WithParts, reader: CurrentReader, webhook_id: Id, delivery_id: Id) -> DeliveryJson:
+    """It is sent under the same `webhook-id`, before everything that waits."""
+    queued = await parts.db.write(webhooks.replay, reader, webhook_id, delivery_id, parts.now())
     parts.new_events.send()
-    return delivery_json(*queued)
+    return shaped(DeliveryJson, queued.delivery, webhook_id=webhook_id)

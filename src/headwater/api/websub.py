@@ -1,38 +1,26 @@
 """`/websub/{callback_id}`: where hubs confirm subscriptions (GET) and push (POST).
 
-It needs no credentials and is useless without the id, which only the hub was told. It stands in front of everything
-else: no session, no page and no log of requests ever sees the id, and a push may be as large as a fetched feed.
+It needs no credentials and is useless without the id, which only the hub was told. It is the outermost layer: no
+session, no page and no log of requests ever sees the id, and a push may be as large as a fetched feed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Mapping
-from datetime import timedelta
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headwater import text
-from headwater.crawl.push import receive
-from headwater.errors import HeadwaterError, NotFound
-from headwater.follow import push
+from headwater.app import push
+from headwater.errors import HeadwaterError
 from headwater.http import problems
 from headwater.http.problems import Problem
-from headwater.model import Response as Pushed
-from headwater.store.sources import hubs
 from headwater.store.sources.hubs import HubSubscription
 from headwater.wire import Parts
 
-MOST_AT_ONCE = 8  # pushes being taken; a hub that is turned away tries again
-MOST_REASON = 300
-_CALLBACK_ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
-_CHALLENGE = re.compile(r"[^\0\r\n]{1,4096}")
-_SECONDS = re.compile(r"[0-9]{1,9}")
-_PASSED_ON = ("content-type", "content-encoding")
+MOST_AT_ONCE = 8  # pushes being read; a hub that is turned away tries again
 # The challenge is a stranger's text: nobody may take it for a page.
 _PROTECTION = {
     "Cache-Control": "no-store",
@@ -45,7 +33,9 @@ _BUSY = Problem(503, "busy", "Too many pushes at once", "Try again in a moment."
 log = structlog.get_logger(__name__)
 
 
-class HubDoor:
+class HubCallbacks:
+    """Answers hubs; passes everything else on to the application."""
+
     def __init__(self, app: ASGIApp, parts: Parts) -> None:
         self._app = app
         self._parts = parts
@@ -67,42 +57,22 @@ class HubDoor:
         await answer(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        callback_id = request.scope["path"].removeprefix(push.PATH)
-        known = _CALLBACK_ID.fullmatch(callback_id)
-        one = await self._parts.db.read(hubs.find, callback_id) if known else None
-        if one is None:
-            raise NotFound
+        parts = self._parts
+        one = await parts.db.read(push.subscription, request.scope["path"].removeprefix(push.PATH))
         if request.method == "GET":
-            return await self._confirmed(one, request.query_params)
+            challenge = await parts.db.write(push.answer_hub, one, request.query_params, parts.now())
+            return PlainTextResponse(challenge) if challenge else Response()
         if request.method != "POST":
             return _problem(_NOT_ALLOWED)
         if self._taking >= MOST_AT_ONCE:
             return _problem(_BUSY)
         self._taking += 1
         try:
-            return await self._taken(one, request)
+            return await self._take(one, request)
         finally:
             self._taking -= 1
 
-    async def _confirmed(self, one: HubSubscription, said: Mapping[str, str]) -> Response:
-        """Verification of intent: only what we want is confirmed, and only for the topic that we named."""
-        db, now = self._parts.db, self._parts.now()
-        mode, challenge = said.get("hub.mode"), said.get("hub.challenge", "")
-        if said.get("hub.topic") != one.topic:
-            raise NotFound
-        if mode == "denied":
-            reason = text.plain(said.get("hub.reason", ""))[:MOST_REASON]
-            await db.write(hubs.deny, one.callback_id, reason or "The hub denied it.", now)
-            return Response()
-        if mode != one.mode or not _CHALLENGE.fullmatch(challenge):
-            raise NotFound
-        if mode == "subscribe":
-            await db.write(hubs.confirm, one.callback_id, _lease(said), now)
-        else:
-            await db.write(hubs.drop, one.callback_id)
-        return PlainTextResponse(challenge)
-
-    async def _taken(self, one: HubSubscription, request: Request) -> Response:
+    async def _take(self, one: HubSubscription, request: Request) -> Response:
         parts = self._parts
         try:
             async with asyncio.timeout(parts.settings.fetch_seconds):
@@ -112,20 +82,14 @@ class HubDoor:
         if body is None:
             limit = f"At most {parts.settings.fetch_max_bytes:,} bytes can be pushed."
             return _problem(Problem(413, "too_large", "The request is too large", limit))
-        # Answered as if it were good, as the Recommendation has it: whoever guesses learns nothing.
-        if not await asyncio.to_thread(push.is_signed, body, parts.hub_secret(one.callback_id), request.headers):
-            log.warning("push.ignored", source=one.source.address, reason="its signature is missing or wrong")
-            return Response(status_code=202)
-        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
-        pushed = Pushed(one.source.address, 200, headers, body, parts.now())
-        saved = await receive(parts.db, parts.parsers, one, pushed, parts.now)
-        if saved is None:
+        secret = parts.hub_secret(one.callback_id)
+        if await push.take(parts.db, parts.parsers, one, body, request.headers, secret, parts.now):
             parts.wake()
         return Response(status_code=202)
 
 
 async def _body(request: Request, limit: int) -> bytes | None:
-    """The body as it was sent; None as soon as it is more than allowed."""
+    """Returns the body as it was sent, or None as soon as it is more than allowed."""
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced[:20]) > limit:
         return None
@@ -137,11 +101,6 @@ async def _body(request: Request, limit: int) -> bytes | None:
             return None
         chunks.append(chunk)
     return b"".join(chunks)
-
-
-def _lease(said: Mapping[str, str]) -> timedelta:
-    seconds = said.get("hub.lease_seconds", "")
-    return timedelta(seconds=int(seconds)) if _SECONDS.fullmatch(seconds) else push.LEASE
 
 
 def _problem(problem: Problem) -> Response:

@@ -1,4 +1,4 @@
-"""What a person asks of webhooks: adding, changing and removing them, a ping, sending an event again.
+"""Webhooks: adding, changing and removing them, what was sent to them, a ping, and sending an event again.
 
 `consumers/webhooks.py` says which events they get; `work/webhooks.py` sends.
 """
@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from headwater import urls
 from headwater.consumers.webhooks import BY_NAME, new_secret
+from headwater.consumers.webhooks import KINDS as KINDS
 from headwater.errors import AlreadyThere, BadAddress, BadInput, NotFound
 from headwater.model import Reader
 from headwater.store.people import webhooks
@@ -38,7 +39,7 @@ class Queued(NamedTuple):
 
 
 def add(conn: Connection, reader: Reader, address: str, kinds: Sequence[str], seal: Seal, now: datetime) -> Created:
-    """Send events to an address from now on; no kinds means every kind."""
+    """Sends events to an address from now on; no kinds means every kind."""
     address, kinds = usable_address(address), known_kinds(kinds)
     if len(webhooks.of_reader(conn, reader)) >= MOST_WEBHOOKS:
         raise BadInput(f"You have {MOST_WEBHOOKS} webhooks, which is the most. Remove one first.")
@@ -54,6 +55,19 @@ def find(conn: Connection, reader: Reader, webhook_id: int) -> Webhook:
     return webhook
 
 
+def every(conn: Connection, reader: Reader) -> list[Webhook]:
+    """Returns all webhooks of a reader."""
+    return webhooks.of_reader(conn, reader)
+
+
+def log_of(
+    conn: Connection, reader: Reader, webhook_id: int, *, before: int | None = None, limit: int
+) -> tuple[Webhook, list[Delivery]]:
+    """Returns a webhook with what was sent to it and what waits, the newest first."""
+    webhook = find(conn, reader, webhook_id)
+    return webhook, webhooks.log_of(conn, webhook, before=before, limit=limit)
+
+
 def change(
     conn: Connection,
     reader: Reader,
@@ -64,7 +78,7 @@ def change(
     kinds: Sequence[str] | None = None,
     active: bool | None = None,
 ) -> Webhook:
-    """Only what is given changes."""
+    """Changes a webhook. Only what is given changes."""
     if address is None and kinds is None and active is None:
         raise BadInput("Nothing to change: give address, kinds or active.")
     webhooks.change(
@@ -84,7 +98,7 @@ def remove(conn: Connection, reader: Reader, webhook_id: int) -> None:
 
 
 def ping(conn: Connection, reader: Reader, webhook_id: int, now: datetime) -> Queued:
-    """Let a delivery of kind `ping` wait at the end of the queue, and try the queue at once."""
+    """Queues a delivery of kind `ping` at the end, and has the queue tried at once."""
     webhook = find(conn, reader, webhook_id)
     if webhook.state != "active":
         raise BadInput(f"This webhook is {webhook.state}. Resume it first.")
@@ -92,7 +106,7 @@ def ping(conn: Connection, reader: Reader, webhook_id: int, now: datetime) -> Qu
 
 
 def replay(conn: Connection, reader: Reader, webhook_id: int, delivery_id: int, now: datetime) -> Queued:
-    """Send an event again under the same id, before all that waits."""
+    """Queues an event again, under the same id and before everything that waits."""
     webhook = find(conn, reader, webhook_id)
     delivery = _delivery(conn, webhook, delivery_id)
     if not webhooks.replay(conn, webhook, delivery.id, now):
@@ -101,7 +115,7 @@ def replay(conn: Connection, reader: Reader, webhook_id: int, delivery_id: int, 
 
 
 def usable_address(address: str) -> str:
-    """Whether it may be connected to is decided when something is sent: by then, a name may stand for another one."""
+    """Returns the canonical address. Whether it may be connected to is decided when something is sent to it."""
     canonical, credential = urls.without_credential(urls.canonical(urls.with_scheme(address)))
     if credential:
         raise BadAddress("An address with a password cannot be used. The signature shows the receiver who sends.")
@@ -109,7 +123,7 @@ def usable_address(address: str) -> str:
 
 
 def known_kinds(kinds: Sequence[str]) -> list[str]:
-    """The kinds, each once, in the order of the catalogue."""
+    """Returns the kinds, each once, in the order of the catalogue."""
     for kind in kinds:
         if kind not in BY_NAME:
             close = difflib.get_close_matches(kind, BY_NAME, n=1)

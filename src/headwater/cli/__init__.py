@@ -16,6 +16,6 @@ def main() -> None:
     except HeadwaterError as error:
         sys.exit(fail(error))
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`headwater stream | head`).
+        # Whoever reads our output has seen enough (`headwater stream | head`).
         sys.stderr.close()
         sys.exit(0)

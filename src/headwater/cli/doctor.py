@@ -8,14 +8,15 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple
 
 from headwater import text, wire
-from headwater.cli.listening import listen
+from headwater.app import instance, x
+from headwater.cli.up import listen
 from headwater.errors import HeadwaterError
 from headwater.model import Response, Source, SourceState
 from headwater.settings import load
-from headwater.store import migrate
 from headwater.wire import Parts
 
 _SAMPLE = b"""<rss version="2.0"><channel><title>Sample</title><item><title>One</title></item></channel></rss>"""
@@ -45,7 +46,7 @@ async def _findings() -> AsyncIterator[Finding]:
         yield _data_folder(parts)
         yield _database(parts)
         yield await _x(parts)
-        yield await _reading(parts)
+        yield await _parsing(parts)
         yield _cleaning()
         yield _port(parts)
     finally:
@@ -62,10 +63,10 @@ def _data_folder(parts: Parts) -> Finding:
 def _database(parts: Parts) -> Finding:
     name = parts.db.engine.dialect.name
     try:
-        revision = migrate.current(parts.db)
+        revision = instance.schema_revision(parts.db)
         if revision is None:
             return Finding("database", True, f"{name}, empty; the first start fills it")
-        migrate.check(parts.db)
+        instance.check_schema(parts.db)
         return Finding("database", True, f"{name}, schema {revision}")
     except HeadwaterError as error:
         return Finding("database", False, error.detail)
@@ -74,21 +75,21 @@ def _database(parts: Parts) -> Finding:
 async def _x(parts: Parts) -> Finding:
     """Whether what is followed at X can be asked for."""
     try:
-        state = await wire.x_state(parts)
+        state = await x.state(parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), parts.now())
     except HeadwaterError:
         return Finding("X", True, "nothing is followed there")  # the database says what is the matter with it
     waits = state.sources > 0 and (state.problem != "" or state.is_spent)
     return Finding("X", not waits, state.words)
 
 
-async def _reading(parts: Parts) -> Finding:
+async def _parsing(parts: Parts) -> Finding:
     parsers = wire.open_parsers(parts)
     answer = Response("http://sample.invalid/", 200, {}, _SAMPLE, datetime.now(UTC))
     try:
         page = await parsers.read(Source(0, "rss", answer.url), SourceState(), answer)
-        return Finding("reading process", len(page.posts) == 1, "reads a sample feed")
+        return Finding("parsing process", len(page.posts) == 1, "parses a sample feed")
     except HeadwaterError as error:
-        return Finding("reading process", False, error.detail)
+        return Finding("parsing process", False, error.detail)
     finally:
         await parsers.close()
 

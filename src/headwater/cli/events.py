@@ -1,48 +1,52 @@
-"""`headwater dlq` and `headwater replay`: dead letters and second chances, on the terminal."""
+"""The event log: dead letters, delivering a part of the log again, and the log on Kafka."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headwater.cli.output import EXIT_FAILED, ago, json_line, say, table
-from headwater.cli.session import opened
+from headwater.app import kafka as kafka_log
+from headwater.app import log
+from headwater.app.shapes.log import DeadLetterJson
+from headwater.app.shapes.shape import shaped
+from headwater.cli.output import ago, exit_if, json_line, say, table
+from headwater.cli.session import Json, opened
 from headwater.errors import AlreadyThere, BadInput, NotFound
-from headwater.events import replay
-from headwater.events.delivery import Consumer
 from headwater.events.replay import Replayed
-from headwater.store.log import dead_letters
+from headwater.store.db import Database
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.tail import Window
 from headwater.wire import Parts
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
-OfConsumer = Annotated[str | None, typer.Option("--consumer", help="Only this consumer's.")]
+if TYPE_CHECKING:
+    from headwater.events.kafka.setup import Cluster
+
+OfConsumer = Annotated[str | None, typer.Option("--consumer", help="Only those of this consumer.")]
 OfKind = Annotated[str | None, typer.Option("--kind", help="Only events of this kind.")]
+LetterId = Annotated[int, typer.Argument(help="Id of a dead letter.")]
 _LENGTH = re.compile(r"(\d{1,5}) ?(s|m|h|d)(?: ago)?")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
-dlq = typer.Typer(help="Dead letters: events that a consumer could not handle.", no_args_is_help=True)
+dead_letters = typer.Typer(help="Dead letters: events that a consumer could not handle.", no_args_is_help=True)
+kafka = typer.Typer(help="The log on Kafka.", no_args_is_help=True)
 
 
-@dlq.command("list")
+@dead_letters.command("list")
 def list_letters(
     state: Annotated[str, typer.Option(help="dead, retrying, waiting, replayed or skipped.")] = "dead",
     limit: Annotated[int, typer.Option(help="How many letters.", min=1, max=10_000)] = 50,
     as_json: Json = False,
 ) -> None:
-    """Letters in a state, newest first."""
-    from headwater.api.dead_letters import letter_json
-
+    """List dead letters in a state, newest first."""
     with opened() as (parts, _):
-        found = parts.db.read_now(dead_letters.page, state, limit=limit)
-        now = parts.now()
+        found, now = parts.db.read_now(log.list_dead_letters, state, limit=limit), parts.now()
     if as_json:
         for letter in found:
-            json_line(letter_json(letter))
+            json_line(shaped(DeadLetterJson, letter))
     elif found:
         columns = ("id", "consumer", "kind", "key", "failed", "error")
         table("", columns, [_letter_row(letter, now) for letter in found])
@@ -55,23 +59,19 @@ def _letter_row(letter: DeadLetter, now: datetime) -> tuple[object, ...]:
     return letter.id, letter.consumer, event.kind, event.key, ago(letter.last_failed_at, now), letter.error
 
 
-@dlq.command("show")
-def show_letter(letter_id: Annotated[int, typer.Argument(help="The letter's id.")], as_json: Json = False) -> None:
-    """One letter: the event, how often it was tried, and what went wrong."""
-    from headwater.api.dead_letters import letter_json
-
+@dead_letters.command("show")
+def show_letter(letter_id: LetterId, as_json: Json = False) -> None:
+    """Show one dead letter: the event, how often it was tried, and what went wrong."""
     with opened() as (parts, _):
-        letter = parts.db.read_now(dead_letters.find, letter_id)
-    if letter is None:
-        raise NotFound(f"There is no letter {letter_id}. `headwater dlq list` lists them.")
+        found = shaped(DeadLetterJson, parts.db.read_now(log.dead_letter, letter_id))
     if as_json:
-        json_line(letter_json(letter))
+        json_line(found)
     else:
-        for name, value in letter_json(letter).items():
+        for name, value in found.items():
             say(f"{name:16} {'' if value is None else value}")
 
 
-@dlq.command("replay")
+@dead_letters.command("replay")
 def replay_letters(
     letter_ids: Annotated[list[int] | None, typer.Argument(help="Letters to replay.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
@@ -83,21 +83,18 @@ def replay_letters(
     if bool(letter_ids) == (everything or bool(consumer or kind)):
         raise BadInput("Name letters by their ids, or say --all, --consumer or --kind.")
     with opened() as (parts, _):
-        if consumer:
-            replay.consumer_named(consumer, parts.consumers)
-        ids = letter_ids or parts.db.read_now(replay.dead_letter_ids, consumer, kind)
+        ids = letter_ids or parts.db.read_now(log.chosen_dead_letters, parts.consumers, consumer, kind)
         failed = sum(not _replay_one(parts, letter_id, as_json) for letter_id in ids)
     if not as_json:
         say(f"{len(ids) - failed} replayed, {failed} failed.")
-    if failed:
-        raise typer.Exit(EXIT_FAILED)
+    exit_if(failed)
 
 
 def _replay_one(parts: Parts, letter_id: int, as_json: bool) -> bool:
     try:
-        error = parts.db.write_now(replay.replay_dead_letter, parts.consumers, letter_id, parts.now())
-    except (NotFound, AlreadyThere) as trouble:
-        error = trouble.detail
+        error = parts.db.write_now(log.try_dead_letter, parts.consumers, letter_id, parts.now())
+    except (NotFound, AlreadyThere) as refused:
+        error = refused.detail
     if as_json:
         json_line({"id": letter_id, "replayed": error is None, "error": error})
     elif error:
@@ -105,11 +102,11 @@ def _replay_one(parts: Parts, letter_id: int, as_json: bool) -> bool:
     return error is None
 
 
-@dlq.command("resolve")
-def resolve_letter(letter_id: Annotated[int, typer.Argument(help="The letter's id.")], as_json: Json = False) -> None:
+@dead_letters.command("resolve")
+def resolve_letter(letter_id: LetterId, as_json: Json = False) -> None:
     """Skip a dead letter: its event has no effect, and what waits behind it goes on."""
     with opened() as (parts, _):
-        parts.db.write_now(replay.skip_dead_letter, parts.consumers, letter_id, parts.now())
+        parts.db.write_now(log.skip_dead_letter, parts.consumers, letter_id, parts.now())
     json_line({"id": letter_id, "state": "skipped"}) if as_json else say(f"Letter {letter_id} is skipped.")
 
 
@@ -129,33 +126,29 @@ def replay_log(
 ) -> None:
     """Deliver events of the log again to consumers in which they had no effect yet.
 
-    What a consumer has not reached yet is left to it.
+    Events that a consumer has not reached yet are left to it.
     """
     with opened() as (parts, _):
-        chosen = [replay.consumer_named(consumer, parts.consumers)] if consumer else list(parts.consumers)
         if rebuild:
             if consumer is None or start or end or kind or key or dry_run:
                 raise BadInput("--rebuild goes with --consumer and nothing else.")
-            _rebuild(parts, chosen[0], as_json)
+            _rebuild(parts, consumer, as_json)
             return
-        window = _window(start, end, kind, key, chosen, parts.now())
-        for one in chosen:
-            done = replay.replay_window(
-                parts.db, one, window, parts.now, dry_run=dry_run, has_cursors=parts.follows_table
-            )
+        now = parts.now()
+        if start is None:
+            raise BadInput("Say from when: --start 2h, or --start 2026-01-07T09:00.")
+        until = moment_in(end, now) if end else now
+        window = Window(moment_in(start, now), until, frozenset({kind} if kind else ()), key or "")
+        for done in log.replay_window(
+            parts.db,
+            parts.consumers,
+            window,
+            parts.now,
+            consumer=consumer,
+            dry_run=dry_run,
+            has_cursors=parts.follows_table,
+        ):
             json_line({**done._asdict(), "dry_run": dry_run}) if as_json else _say_replayed(done, dry_run)
-
-
-def _window(
-    start: str | None, end: str | None, kind: str | None, key: str | None, chosen: list[Consumer], now: datetime
-) -> Window:
-    if start is None:
-        raise BadInput("Say from when: --start 2h, or --start 2026-01-07T09:00.")
-    wanted = frozenset[str]().union(*(one.kinds for one in chosen))
-    if kind is not None and kind not in wanted:
-        raise BadInput(f"None of these consumers takes {kind}. They take: {', '.join(sorted(wanted))}.")
-    until = moment_in(end, now) if end else now
-    return Window(moment_in(start, now), until, frozenset({kind}) if kind else wanted, key or "")
 
 
 def _say_replayed(done: Replayed, dry_run: bool) -> None:
@@ -166,20 +159,49 @@ def _say_replayed(done: Replayed, dry_run: bool) -> None:
     )
 
 
-def _rebuild(parts: Parts, consumer: Consumer, as_json: bool) -> None:
-    parts.db.write_now(replay.rebuild, consumer, parts.now())
-    passed = sum(replay.catch_up(parts.db, consumer, parts.now))
-    done = {"consumer": consumer.name, "events": passed}
-    json_line(done) if as_json else say(f"{consumer.name} is rebuilt from {passed} events.")
+def _rebuild(parts: Parts, consumer: str, as_json: bool) -> None:
+    events = log.rebuild_consumer(parts.db, parts.consumers, consumer, parts.now)
+    done = {"consumer": consumer, "events": events}
+    json_line(done) if as_json else say(f"{consumer} is rebuilt from {events} events.")
 
 
 def moment_in(text: str, now: datetime) -> datetime:
-    """A time as people type it: ISO 8601 (UTC where no zone is given), or how long ago: 90s, 30m, 2h, 7d."""
+    """Reads a time as people type it: ISO 8601 (UTC where no zone is given), or how long ago: 90s, 30m, 2h, 7d."""
     length = _LENGTH.fullmatch(text.strip())
     if length:
         return now - timedelta(**{_UNITS[length[2]]: int(length[1])})
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise BadInput(f"{text} is no time. Write 2026-01-07T09:00, or 2h for two hours ago.") from error
+        raise BadInput(f"{text} is not a time. Write 2026-01-07T09:00, or 2h for two hours ago.") from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@kafka.command("setup")
+def set_up_kafka() -> None:
+    """Make the topics, the publication and the connector that are missing. It may be run again at any time."""
+    with opened() as (parts, _):
+        for line in asyncio.run(kafka_log.set_up(*_kafka(parts))):
+            say(line)
+
+
+@kafka.command("check")
+def check_kafka(as_json: Json = False) -> None:
+    """Check whether events get from the database to Kafka, and say what to do where they do not."""
+    with opened() as (parts, _):
+        findings = asyncio.run(kafka_log.check(*_kafka(parts)))
+    for finding in findings:
+        if as_json:
+            json_line(finding._asdict())
+        else:
+            say(f"{'ok ' if finding.ok else 'BAD'}  {finding.what}: {finding.detail}")
+    exit_if(sum(not finding.ok for finding in findings))
+
+
+def _kafka(parts: Parts) -> tuple[Cluster, Database, str, timedelta]:
+    """Returns what the use cases of Kafka take: the cluster, the database as we and as Debezium reach it, retention."""
+    settings = parts.settings
+    cluster = kafka_log.cluster(parts.db, settings.kafka_bootstrap_servers, settings.kafka_connect_url)
+    given = settings.kafka_database_url
+    url = given.get_secret_value() if given else settings.store_url()
+    return cluster, parts.db, url, timedelta(days=settings.event_history_days)

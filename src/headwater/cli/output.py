@@ -1,13 +1,17 @@
-"""How commands speak: JSON lines for programs, plain words and tables for people, errors in one shape."""
+"""How commands speak: JSON lines for programs, text and tables for people, errors in one shape, and the log."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
+import structlog
+import structlog.tracebacks
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -16,6 +20,9 @@ from headwater.errors import BadInput, HeadwaterError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+
+# Local variables stay out of the log: a token may be among them.
+_tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -38,7 +45,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 def fail(error: HeadwaterError) -> int:
-    """Say what went wrong and what to do; returns the exit code."""
+    """Says what went wrong and what to do. Returns the exit code."""
     if "--json" in sys.argv:
         sys.stderr.write(orjson.dumps({"error": error.code, "detail": error.detail}).decode() + "\n")
     else:
@@ -46,8 +53,14 @@ def fail(error: HeadwaterError) -> int:
     return EXIT_USAGE if isinstance(error, BadInput) else EXIT_FAILED
 
 
+def exit_if(failures: int) -> None:
+    """Ends the command with a failure, if there was one."""
+    if failures:
+        raise typer.Exit(EXIT_FAILED)
+
+
 def progress() -> Progress:
-    """A bar on a terminal, nothing in a pipe."""
+    """Returns a progress bar, which shows on a terminal and not in a pipe."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
 
@@ -66,6 +79,36 @@ def _span(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{int(seconds)} s"
+
+
+def every(length: timedelta) -> str:
+    """Formats an interval: 5 min, 2 h, 1 day."""
+    minutes = int(length.total_seconds() // 60)
+    if minutes % 1440 == 0:
+        return "1 day" if minutes == 1440 else f"{minutes // 1440} days"
+    return f"{minutes // 60} h" if minutes % 60 == 0 else f"{minutes} min"
+
+
+def configure_logs(level: str, form: str) -> None:
+    """Logs one line an event to standard error: text on a terminal, JSON elsewhere."""
+    as_text = form == "text" or (form == "auto" and sys.stderr.isatty())
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if as_text
+        else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *([] if as_text else [_tracebacks]),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
 
 
 def _cell(value: object) -> str:

@@ -1,27 +1,17 @@
-"""`headwater pool`, `headwater tiers` and `headwater post`: what is watched how often, and what a post said when."""
+"""`headwater pool`, `headwater tiers` and `headwater comments`: what is watched for everybody, and how often."""
 
 from __future__ import annotations
 
-from datetime import UTC
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from sqlalchemy import Connection
 
-from headwater.cli import naming
-from headwater.cli.output import EXIT_FAILED, json_line, say, table
-from headwater.cli.session import opened
+from headwater.app import pool
+from headwater.cli.output import exit_if, json_line, say, table
+from headwater.cli.session import Json, SourceName, opened
 from headwater.errors import BadInput
-from headwater.follow import pool as pooling
-from headwater.follow.tiers import BY_NAME, Assignment
-from headwater.model import Reader
-from headwater.store.posts import history
-from headwater.store.posts.history import PostVersion
-from headwater.store.sources import pool
-from headwater.text import plain
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
+from headwater.follow.tiers import Assignment
 
 app = typer.Typer(help="The pool: sources that are watched for everybody, by category and tier.", no_args_is_help=True)
 tiers = typer.Typer(help="How often each source is visited, by how much it publishes.")
@@ -34,19 +24,18 @@ def import_pool(
 ) -> None:
     """Put the sources of a list into the pool and follow them. Doing it twice changes nothing."""
     try:
-        candidates = pooling.read(file.read_bytes() if file else pooling.starter())
+        candidates = pool.read_list(file.read_bytes() if file else None)
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
     with opened() as (parts, owner):
-        done = parts.db.write_now(pooling.bring_in, owner, candidates, parts.now())
+        done = parts.db.write_now(pool.import_list, owner, candidates, parts.now())
     if as_json:
         json_line(done._asdict())
     else:
         say(f"{done.added} added, {done.already} already in the pool, {len(done.refused)} refused.")
         for address, reason in done.refused.items():
             say(f"  {address}: {reason}")
-    if done.refused:
-        raise typer.Exit(EXIT_FAILED)
+    exit_if(len(done.refused))
 
 
 @app.command("list")
@@ -55,11 +44,9 @@ def list_pool(
     category: Annotated[str | None, typer.Option(help="Only this category.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What is in the pool."""
+    """List what is in the pool."""
     with opened() as (parts, _):
-        found = parts.db.read_now(pool.pooled)
-    wanted = named(tier) if tier else None
-    found = [one for one in found if wanted in (None, one.tier) and (category is None or category in one.categories)]
+        found = parts.db.read_now(pool.members, tier, category)
     if as_json:
         for one in found:
             json_line(one._asdict())
@@ -83,12 +70,12 @@ def _show_by_default(context: typer.Context) -> None:
 
 @tiers.command("show")
 def show_tiers(as_json: Json = False) -> None:
-    """The tier that each source should have, and what `headwater tiers apply` would change.
+    """Show the tier that each source should have, and what `headwater tiers apply` would change.
 
     `headwater tiers` alone shows the same.
     """
     with opened() as (parts, _):
-        found = parts.db.read_now(pooling.assignments)
+        found = parts.db.read_now(pool.tier_changes)
     _say_assignments(found, as_json)
     if not as_json:
         changes = sum(one.changes for one in found)
@@ -97,9 +84,9 @@ def show_tiers(as_json: Json = False) -> None:
 
 @tiers.command("apply")
 def apply_tiers(as_json: Json = False) -> None:
-    """Give every source its tier, and say what changed. The new interval counts from its next visit on."""
+    """Give every source its tier, and say what changed. The new interval holds from its next visit on."""
     with opened() as (parts, _):
-        changed = parts.db.write_now(pooling.apply_tiers)
+        changed = parts.db.write_now(pool.apply_tiers)
     _say_assignments(changed, as_json)
     if not as_json:
         say(f"{len(changed)} changed.")
@@ -107,15 +94,14 @@ def apply_tiers(as_json: Json = False) -> None:
 
 @tiers.command("pin")
 def pin_tier(
-    source: Annotated[str, typer.Argument(help="Address or id of a source that you follow.")],
+    source: SourceName,
     tier: Annotated[str, typer.Argument(help="high, medium or low; none: let the average decide again.")],
     as_json: Json = False,
 ) -> None:
     """Keep a source in a tier, whatever it publishes."""
-    wanted = None if tier == "none" else named(tier)
+    wanted = None if tier == "none" else pool.tier_named(tier)
     with opened() as (parts, owner):
-        source_id = naming.source_id(parts, owner, source)
-        parts.db.write_now(pooling.pin_tier, source_id, wanted)
+        source_id = parts.db.write_now(pool.pin_tier, owner, source, wanted)
     if as_json:
         json_line({"source_id": source_id, "pinned_tier": wanted})
     else:
@@ -124,55 +110,16 @@ def pin_tier(
 
 def read_comments(
     source: Annotated[str, typer.Argument(help="A community that you follow.")],
-    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Stop reading them.")] = False,
     as_json: Json = False,
 ) -> None:
     """Read the newest comments of a community as well, with one more request at each visit."""
     with opened() as (parts, owner):
-        source_id = naming.source_id(parts, owner, source)
-        if not parts.db.write_now(pool.set_comments, source_id, not off):
-            raise BadInput(f"{source} is no community: only those have comments that can be read.")
+        source_id = parts.db.write_now(pool.read_comments, owner, source, wanted=not off)
     if as_json:
         json_line({"source_id": source_id, "comments": not off})
     else:
         say(f"Comments of {source} are {'no longer read' if off else 'read from its next visit on'}.")
-
-
-def of_tier(conn: Connection, owner: Reader, tier: str) -> list[int]:
-    """The sources that `headwater crawl --tier` means."""
-    return pool.followed_in(conn, owner, named(tier))
-
-
-def named(tier: str) -> str:
-    if tier not in BY_NAME:
-        raise BadInput(f"{tier} is no tier. There are {', '.join(BY_NAME)}.")
-    return tier
-
-
-def show_post(
-    post_id: Annotated[int, typer.Argument(help="Id of a post.", min=1)],
-    at: Annotated[
-        str | None, typer.Option(help="What it said then: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """What a post says and said before: each text with the time in which it held, the newest first."""
-    from headwater.api.history import chosen, version_json
-
-    with opened() as (parts, owner):
-        found = chosen(post_id, parts.db.read_now(history.versions, owner, post_id), at)
-    for one in found:
-        json_line({"post_id": post_id, **version_json(one)}) if as_json else _say_version(one)
-
-
-def _say_version(one: PostVersion) -> None:
-    until = f"until {one.valid_to.astimezone(UTC):%Y-%m-%d %H:%M}" if one.valid_to else "till now"
-    say(f"Version {one.version}, from {one.valid_from.astimezone(UTC):%Y-%m-%d %H:%M} {until} (UTC)")
-    say(f"  {one.title or 'Without a title'}")
-    for words in (one.url, one.author, plain(one.content)):
-        if words:
-            say(f"  {words}")
-    say("")
 
 
 def _say_assignments(found: list[Assignment], as_json: bool) -> None:

@@ -1,113 +1,113 @@
-"""`headwater up`: the web server and the crawl loop in one process."""
+"""`headwater up`: the web server and the crawl loop in one process. `headwater demo`: the same, simulated."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import gc
-import signal
-from collections.abc import Callable, Iterator
+import socket
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import structlog
-import uvicorn
+import typer
 
 from headwater import wire
-from headwater.cli.listening import listen
-from headwater.cli.output import say
-from headwater.http.metrics import Metrics
-from headwater.model import SavedVisit
-from headwater.server import create_app
+from headwater.app import sources
+from headwater.cli.output import configure_logs, say
+from headwater.cli.session import Json, opened_parts, run_async
+from headwater.errors import BadSetting
+from headwater.settings import Settings, load
 from headwater.wire import Parts
-from headwater.work import crawl_loop, periodic
 
-log = structlog.get_logger()
+if TYPE_CHECKING:
+    from headwater.sim.internet import Internet, Site
+
+HostOption = Annotated[str | None, typer.Option(help="Address to listen on.")]
+PortOption = Annotated[int | None, typer.Option(help="Port to listen on.")]
+CHECK_SECONDS = 15
+_FOLDERS = {"rss": "Newspapers", "reddit": "Communities", "forum": "Boards", "news": "News sites", "x": "Accounts"}
 
 
-class Server(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # `serve` below handles them: the crawl loop has to stop as well
+def up(
+    host: HostOption = None,
+    port: PortOption = None,
+    crawl: Annotated[bool, typer.Option(help="Visit sources as well, not only serve the pages.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Run Headwater: the pages, the API and the crawl loop, until Ctrl-C."""
+    with opened_parts(host=host, port=port, log_format="json" if as_json else None) as parts:
+        _serve(parts, crawl=crawl)
 
 
-async def serve(parts: Parts, *, crawl: bool, on_ready: Callable[[str], object] | None = None) -> None:
-    """Serve until SIGINT or SIGTERM, then finish what is under way within the deadline.
+def demo(
+    host: HostOption = None,
+    port: PortOption = None,
+    seed: Annotated[int, typer.Option(help="Which of the possible courses of events.")] = 1,
+    browser: Annotated[bool, typer.Option(help="Open the stream in a browser.")] = True,
+) -> None:
+    """Show it all on a simulated internet: nothing is fetched from outside, and nothing is kept."""
+    from headwater.sim.internet import internet
 
-    `on_ready` is given the link that signs the owner in, once it leads somewhere.
-    """
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    listening = listen(parts.settings)
-    owner = await asyncio.to_thread(wire.prepare_store, parts)
-    link = await asyncio.to_thread(wire.login_link, parts, owner)
-    metrics = Metrics()
-    app = create_app(parts, metrics)
-    server = Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=max(1, int(parts.settings.shutdown_seconds)),
+    with internet(seed) as there, tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
+        loaded = load({}, host=host, port=port, **demo_settings(there, Path(folder)))
+        # More often than anybody may be asked in earnest.
+        loaded = loaded._replace(settings=loaded.settings.model_copy(update={"check_interval_seconds": CHECK_SECONDS}))
+        configure_logs(loaded.settings.log_level, loaded.settings.log_format)
+        parts = wire.open_parts(loaded)
+        parts.is_demo = True
+        try:
+            follow_all(parts, there.sites)
+            say("This is a demonstration: its sources are simulated, and its data are gone when it ends.\n")
+            _serve(parts, open_browser=browser)
+        finally:
+            parts.close()
+
+
+def demo_settings(there: Internet, folder: Path) -> dict[str, Any]:
+    """Returns the settings for the simulated internet, where no host has to be spared."""
+    return {
+        **there.settings,
+        "data_dir": folder,
+        "allow_private_networks": "127.0.0.0/8",
+        "host_gap_seconds": 0,
+        "images": "on",
+        "log_level": "warning",
+    }
+
+
+def follow_all(parts: Parts, sites: list[Site]) -> None:
+    owner = wire.prepare_store(parts)
+    for kind, address, options in sites:
+        parts.db.write_now(
+            sources.follow, owner, address, parts.now(), folder=_FOLDERS[kind], kind=kind, settings=options
         )
-    )
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
-    hearing = asyncio.create_task(wire.hear_of_events(parts, stop))
-    say(f"Headwater is running at {wire.home(parts.settings)}\n\n  Sign in:  {link}\n\nCtrl-C stops it.")
-    if on_ready:
-        await asyncio.to_thread(on_ready, link)
-    try:
-        await _crawl_until(parts, metrics, stop, serving) if crawl else await _first(stop, serving)
-    finally:
+
+
+def _serve(parts: Parts, *, crawl: bool = True, open_browser: bool = False) -> None:
+    from headwater.server import serve  # loads the web framework, which no other command needs
+
+    def on_ready(link: str) -> None:
+        say(f"Headwater is running at {wire.home(parts.settings)}\n\n  Sign in:  {link}\n\nCtrl-C stops it.")
+        if open_browser:
+            webbrowser.open(link)
+
+    def on_stop() -> None:
         say("Stopping: visits under way are finished or given back.")
-        stop.set()
-        app.state.live.close()
-        server.should_exit = True
-        await asyncio.gather(serving, hearing)
+
+    run_async(serve(parts, listen(parts.settings), crawl=crawl, on_ready=on_ready, on_stop=on_stop))
     say("Stopped.")
 
 
-def _spare_the_collector() -> None:
-    """What start-up made stays; looking through it again while posts come by the ten thousand is wasted."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-
-
-async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
-    def on_saved(saved: SavedVisit) -> None:
-        metrics.visits.labels(saved.visit.outcome).inc()
-        _log_visit(saved)
-
-    _spare_the_collector()
-    async with wire.crawling(parts, on_saved) as crawler:
-        ending = asyncio.Event()
-        loop = asyncio.create_task(
-            crawl_loop.run(parts.db, crawler, wire.pace(parts.settings), parts.now, parts.woken, ending)
-        )
-        jobs = asyncio.create_task(periodic.run_periodic(wire.job_tools(parts), ending))
-        log_readers = asyncio.create_task(wire.follow_log(parts, ending))
-        senders = asyncio.create_task(wire.deliver_webhooks(parts, ending))
-        savers = asyncio.create_task(wire.save_images(parts, ending))
-        try:
-            await _first(stop, serving, loop, jobs, log_readers, senders, savers)
-        finally:
-            ending.set()
-            await asyncio.gather(loop, jobs, log_readers, senders, savers)
-
-
-async def _first(stop: asyncio.Event, *tasks: asyncio.Task[None]) -> None:
-    """Until we are told to stop, or something that should run for good has ended."""
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-
-
-def _log_visit(saved: SavedVisit) -> None:
-    visit = saved.visit
-    if not saved.accepted:
-        log.warning("visit.refused", source=saved.address, reason="the lease was lost")
-    elif visit.outcome == "failed":
-        log.warning("visit.failed", source=saved.address, code=visit.error_code, error=visit.error)
-    elif visit.outcome != "unchanged":
-        log.info("visit", source=saved.address, outcome=visit.outcome, new=saved.count("new"))
+def listen(settings: Settings) -> socket.socket:
+    """Opens the listening socket before anything is started, so that a taken port is reported at once."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        raise BadSetting(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. "
+            "Stop the other program or choose another port with --port or HEADWATER_PORT."
+        ) from error
+    return listening

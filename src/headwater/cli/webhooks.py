@@ -6,17 +6,18 @@ from typing import Annotated
 
 import typer
 
-from headwater.app import webhooks as asked
-from headwater.app.shapes.webhooks import created_json, delivery_json, webhook_json
+from headwater.app import webhooks
+from headwater.app.shapes.shape import shaped
+from headwater.app.shapes.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson
+from headwater.app.webhooks import Queued
 from headwater.cli.output import ago, json_line, say, table
-from headwater.cli.session import opened
-from headwater.store.people import webhooks
+from headwater.cli.session import Json, opened
+from headwater.store.people.webhooks import Webhook
 
 SHOWN = 20
 
 app = typer.Typer(help="Where events are sent to, and how that goes.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 WebhookId = Annotated[int, typer.Argument(help="Id of a webhook; `headwater webhooks list` shows it.", min=1)]
 DeliveryId = Annotated[int, typer.Argument(help="Id of a delivery; `headwater webhooks show` lists them.", min=1)]
 
@@ -29,9 +30,9 @@ def add(
 ) -> None:
     """Send events to an address from now on. Its secret is shown once."""
     with opened() as (parts, owner):
-        made = parts.db.write_now(asked.add, owner, address, kind or [], parts.seal, parts.now())
+        made = parts.db.write_now(webhooks.add, owner, address, kind or [], parts.seal, parts.now())
     if as_json:
-        json_line(created_json(made))
+        json_line(shaped(CreatedWebhookJson, made.webhook, secret=made.secret))
     else:
         say(f"Webhook {made.webhook.id} gets {_kinds(made.webhook)}. Messages are signed with\n\n  {made.secret}\n")
         say("Keep it: it is not shown again.")
@@ -39,12 +40,12 @@ def add(
 
 @app.command("list")
 def list_webhooks(as_json: Json = False) -> None:
-    """Your webhooks, and how they are doing."""
+    """List your webhooks, and how they are doing."""
     with opened() as (parts, owner):
-        found, now = parts.db.read_now(webhooks.of_reader, owner), parts.now()
+        found, now = parts.db.read_now(webhooks.every, owner), parts.now()
     if as_json:
         for webhook in found:
-            json_line(webhook_json(webhook))
+            json_line(shaped(WebhookJson, webhook))
         return
     rows = [
         (one.id, one.status, one.waiting, ago(one.last_delivered_at, now), one.address, one.last_error) for one in found
@@ -54,15 +55,14 @@ def list_webhooks(as_json: Json = False) -> None:
 
 @app.command("show")
 def show(webhook_id: WebhookId, as_json: Json = False) -> None:
-    """A webhook and what was sent to it, the newest first."""
+    """Show a webhook and what was sent to it, the newest first."""
     with opened() as (parts, owner):
-        webhook = parts.db.read_now(asked.find, owner, webhook_id)
-        log = parts.db.read_now(webhooks.log_of, webhook, before=None, limit=SHOWN)
+        webhook, log = parts.db.read_now(webhooks.log_of, owner, webhook_id, limit=SHOWN)
         now = parts.now()
     if as_json:
-        json_line(webhook_json(webhook))
+        json_line(shaped(WebhookJson, webhook))
         for delivery in log:
-            json_line(delivery_json(webhook, delivery))
+            json_line(shaped(DeliveryJson, delivery, webhook_id=webhook.id))
         return
     say(f"{webhook.address}: {webhook.status}, {webhook.waiting} waiting; it gets {_kinds(webhook)}.")
     if webhook.last_error:
@@ -77,15 +77,15 @@ def show(webhook_id: WebhookId, as_json: Json = False) -> None:
 def remove(webhook_id: WebhookId, as_json: Json = False) -> None:
     """Remove a webhook, what waits for it and the record of what was sent."""
     with opened() as (parts, owner):
-        parts.db.write_now(asked.remove, owner, webhook_id)
+        parts.db.write_now(webhooks.remove, owner, webhook_id)
     json_line({"removed": webhook_id}) if as_json else say(f"Webhook {webhook_id} is removed.")
 
 
 @app.command("test")
 def send_ping(webhook_id: WebhookId, as_json: Json = False) -> None:
-    """Let a ping wait for a webhook; a running Headwater sends it."""
+    """Queue a ping for a webhook; a running Headwater sends it."""
     with opened() as (parts, owner):
-        queued = parts.db.write_now(asked.ping, owner, webhook_id, parts.now())
+        queued = parts.db.write_now(webhooks.ping, owner, webhook_id, parts.now())
     _say_queued(queued, as_json)
 
 
@@ -93,17 +93,17 @@ def send_ping(webhook_id: WebhookId, as_json: Json = False) -> None:
 def replay(webhook_id: WebhookId, delivery_id: DeliveryId, as_json: Json = False) -> None:
     """Send an event again, under the same id; a running Headwater sends it."""
     with opened() as (parts, owner):
-        queued = parts.db.write_now(asked.replay, owner, webhook_id, delivery_id, parts.now())
+        queued = parts.db.write_now(webhooks.replay, owner, webhook_id, delivery_id, parts.now())
     _say_queued(queued, as_json)
 
 
-def _say_queued(queued: asked.Queued, as_json: bool) -> None:
+def _say_queued(queued: Queued, as_json: bool) -> None:
     webhook, delivery = queued
     if as_json:
-        json_line(delivery_json(webhook, delivery))
+        json_line(shaped(DeliveryJson, delivery, webhook_id=webhook.id))
     else:
         say(f"Delivery {delivery.id} waits for {webhook.address}. `headwater webhooks show {webhook.id}` shows more.")
 
 
-def _kinds(webhook: webhooks.Webhook) -> str:
+def _kinds(webhook: Webhook) -> str:
     return ", ".join(webhook.kinds) or "every kind of event"

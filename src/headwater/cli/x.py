@@ -1,53 +1,50 @@
-"""`headwater x`: the token for X's API, and what of the month is used."""
+"""`headwater x`: the token for X's API, and how much of the month's budget is used."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from typing import Annotated
+from functools import partial
 
 import typer
 
 from headwater import wire
-from headwater.access.x import SECRET, keep_token, token_from
+from headwater.app import x
 from headwater.cli.output import ago, json_line, say
-from headwater.cli.session import opened
+from headwater.cli.session import Json, opened, run_async
 from headwater.errors import BadInput
-from headwater.store.people import secrets
 
-app = typer.Typer(help="The token for X's API, and what of the month is used.", no_args_is_help=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
+app = typer.Typer(help="The token for X's API, and how much of the month's budget is used.", no_args_is_help=True)
 
 
 @app.command("token")
 def set_token(as_json: Json = False) -> None:
-    """Keep the token for X's API, encrypted. It is asked for, or read from standard input."""
+    """Store the token for X's API, encrypted. It is prompted for, or read from standard input."""
     typed = typer.prompt("Bearer token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
-    token = token_from(typed)
+    token = x.check_token(typed)
     with opened() as (parts, _):
         if parts.settings.x_bearer_token:
-            raise BadInput("HEADWATER_X_BEARER_TOKEN is set, and counts before a token that is kept. Unset it first.")
-        waiting = parts.db.write_now(keep_token, parts.seal(token), parts.now())
-    json_line({"kept": True, "sources_due": waiting}) if as_json else say(f"Kept. {waiting} sources are due now.")
+            raise BadInput("HEADWATER_X_BEARER_TOKEN is set and overrides a stored token. Unset it first.")
+        waiting = parts.db.write_now(x.store_token, parts.seal(token), parts.now())
+    json_line({"kept": True, "sources_due": waiting}) if as_json else say(f"Stored. {waiting} sources are due now.")
 
 
 @app.command("forget")
 def forget_token(as_json: Json = False) -> None:
-    """Forget the token that was kept. X is not asked any more until there is another."""
+    """Delete the stored token. X is not asked any more until there is another."""
     with opened() as (parts, _):
-        forgotten = parts.db.write_now(secrets.delete, SECRET)
+        forgotten = parts.db.write_now(x.forget_token)
     if as_json:
         json_line({"forgotten": forgotten})
     else:
-        say("Forgotten." if forgotten else "There was none.")
+        say("Deleted." if forgotten else "There was none.")
 
 
 @app.command("status")
 def status(as_json: Json = False) -> None:
-    """Whether there is a token, and what of this month's requests and posts is used."""
+    """Show whether there is a token, and how much of this month's requests and posts is used."""
     with opened() as (parts, _):
-        state, now = asyncio.run(wire.x_state(parts)), parts.now()
+        now, allowance = parts.now(), wire.x_allowance(parts.settings)
+        state = run_async(x.state(parts.db, partial(wire.x_token, parts), allowance, now))
     if as_json:
         json_line({"token": not state.problem, "problem": state.problem or None, "requests": state.used.requests,
                    "most_requests": state.allowance.requests, "posts": state.used.posts,

@@ -11,8 +11,10 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from headwater.accounts import tokens
+from headwater.app.log import check_operator
 from headwater.errors import Forbidden, NotSignedIn
 from headwater.http.hosts import LOCAL_NAMES, is_loopback, name_of
+from headwater.http.state import parts_of
 from headwater.model import Reader
 from headwater.wire import Parts
 
@@ -61,7 +63,7 @@ async def find_caller(request: Request, parts: Parts) -> Caller:
 
 
 async def refuse_forged(request: Request) -> None:
-    """A browser sends its cookie with other sites' forms too, so a session's write must show a key of ours (H73)."""
+    """A browser sends its cookie with other sites' forms too, so a session's write must show a key of ours."""
     caller: Caller | None = getattr(request.state, "caller", None)
     if caller is None or caller.session is None or request.method in SAFE_METHODS:
         return
@@ -84,13 +86,12 @@ def reader_of(request: Request) -> Reader:
     return caller_of(request).reader
 
 
-def parts_of(request: Request) -> Parts:
-    parts: Parts = request.app.state.parts
-    return parts
+CurrentReader = Annotated[Reader, Depends(reader_of)]
 
 
-Asking = Annotated[Reader, Depends(reader_of)]
-WithParts = Annotated[Parts, Depends(parts_of)]
+def only_operators(reader: CurrentReader) -> None:
+    """Refuses everybody who does not run the instance."""
+    check_operator(reader)
 
 
 def start_session(response: Response, secret: str, *, secure: bool) -> None:
@@ -109,7 +110,7 @@ def end_session(response: Response, *, secure: bool) -> None:
 
 
 def local_path(path: str | None) -> str:
-    """A place on this server to go to, or its first page: never another site (H70)."""
+    """A place on this server to go to, or its first page: never another site."""
     if not path or not path.startswith("/") or path.startswith(("//", "/\\")):
         return "/"
     if "\\" in path or not path.isprintable():
@@ -127,7 +128,7 @@ def _from_here(headers: Headers, public_url: str | None) -> bool:
 
 
 def _is_local(request: Request) -> bool:
-    """Asked from this machine itself, and not on behalf of somebody behind a proxy (H71)."""
+    """Asked from this machine itself, and not on behalf of somebody behind a proxy."""
     if any(name in request.headers for name in _FORWARDING):
         return False
     local_name = name_of(request.headers.get("host", "")) in LOCAL_NAMES

@@ -83,7 +83,7 @@ class Edge:
         return await bodies.taken(request.scope, receive)
 
     def _note(self, request: Request, status: int, seconds: float) -> None:
-        # The query is left out: a login link's secret is in it (H67).
+        # The query is left out: a login link's secret is in it.
         route = getattr(request.scope.get("route"), "path", "unknown")
         self.metrics.requests.labels(request.method, route, str(status)).inc()
         log.debug(

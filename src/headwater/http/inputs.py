@@ -1,12 +1,13 @@
-"""What clients send: the types that routes and forms share."""
+"""Types of parameters that routes of the API and pages share."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from fastapi import Depends, Path, Query
+from pydantic import AfterValidator, Field
 
+from headwater.store.posts.stream import Filter
 from headwater.text import printable
 
 MAX_ID = 2**63 - 1
@@ -27,44 +28,21 @@ Name = Annotated[str, Field(max_length=300), AfterValidator(_name)]
 AnyId = Annotated[int, Field(ge=1, le=MAX_ID)]
 
 
-class NewSource(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"example": {"address": "https://example.org/", "folder": "Science"}})
-
-    address: str = Field(description="a feed's address, or that of a site that has one")
-    folder: Name | None = Field(default=None, description="the folder to put it in")
-    title: Name | None = Field(default=None, description="your own name for it")
-    kind: str | None = Field(
-        default=None, max_length=20, description="how to read it, such as `forum` or `news`; null: that is found out"
-    )
-    settings: dict[str, Any] | None = Field(default=None, description="what its kind wants to know, such as max_pages")
-
-
-class Arrangement(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"example": {"folder": "Markets"}})
-
-    folder: Name | None = Field(default=None, description="the folder to put it in; null for none")
-    title: Name | None = Field(default=None, description="your own name for it; null for its own")
+def stream_filter(
+    source_id: Annotated[int | None, Query(ge=1, le=MAX_ID, description="only those of this source")] = None,
+    folder: Annotated[Name | None, Query(description="only those of sources in this folder")] = None,
+    unread: Annotated[bool, Query(description="only what you have not read")] = False,
+    starred: Annotated[bool, Query(description="only what you starred")] = False,
+    words: Annotated[
+        str | None,
+        Query(
+            alias="q",
+            max_length=500,
+            description="only what has all these words, last stored first; `mine*` matches mines",
+        ),
+    ] = None,
+) -> Filter:
+    return Filter(source_id, folder, unread, starred, words.strip() or None if words else None)
 
 
-class ScheduleFeed(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"example": {"feed_id": 12, "force_immediate": True}})
-
-    feed_id: AnyId = Field(description="the source's id")
-    force_immediate: bool = Field(default=False, description="visit it now, whatever remains of its interval")
-
-
-class PostState(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"example": {"read": True}})
-
-    read: bool | None = None
-    starred: bool | None = None
-
-    def given(self) -> dict[str, bool]:
-        """Only what the client wants to change."""
-        return {name: on for name, on in (("read", self.read), ("starred", self.starred)) if on is not None}
-
-
-class MarkedPosts(PostState):
-    model_config = ConfigDict(json_schema_extra={"example": {"ids": [4711, 4712], "read": True}})
-
-    ids: list[AnyId] = Field(max_length=MAX_MARKED)
+StreamFilter = Annotated[Filter, Depends(stream_filter)]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict
 
 from headwater.errors import BadInput, HeadwaterError, NotFound, NotSignedIn, StoreUnavailable
-from headwater.web.view import show
 
 RETRY_AFTER_SECONDS = 5
 MEDIA_TYPE = "application/problem+json"
@@ -31,6 +32,16 @@ _DETAILS = {
     404: "There is nothing under this address.",
     405: "This address does not take this method; the Allow header names those it does.",
 }
+
+
+class ProblemJson(TypedDict):
+    """Problem details (RFC 9457). More members may follow, such as `errors` (field, message) or `source_id`."""
+
+    type: Annotated[str, Field(examples=["urn:headwater:problem:bad_address"])]
+    title: Annotated[str, Field(examples=["This address cannot be used"])]
+    status: Annotated[int, Field(examples=[422])]
+    detail: Annotated[str, Field(examples=["Only http:// and https:// addresses can be used."])]
+    code: Annotated[str, Field(examples=["bad_address"])]
 
 
 class Problem(NamedTuple):
@@ -88,7 +99,7 @@ def answer(request: Request, problem: Problem) -> Response:
     if problem.status >= 500 and problem is not UNEXPECTED:
         log.warning("request refused", path=request.scope["path"], code=problem.code, detail=problem.detail)
     if wants_page(request):
-        page = show(request, "problem.html", problem.status, problem=problem)
+        page: Response = request.app.state.problem_page(request, problem)
         page.headers.update(problem.headers)
         return page
     return JSONResponse(problem.as_json(), problem.status, problem.headers, MEDIA_TYPE)
@@ -100,7 +111,10 @@ def wants_page(request: Request) -> bool:
     return is_page and "text/html" in request.headers.get("accept", "")
 
 
-def install(app: FastAPI) -> None:
+def install(app: FastAPI, page: Callable[[Request, Problem], Response]) -> None:
+    """Answers every error of the application. `page` renders one for people."""
+    app.state.problem_page = page
+
     @app.exception_handler(HeadwaterError)
     async def _raised_on_purpose(request: Request, error: HeadwaterError) -> Response:
         return answer(request, of_error(error))

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from headwater.follow.discovery import choices
 from headwater.store.sources import WatchedSource
 from headwater.store.stories import PastDecision
 from headwater.store.stories.folded import ShownMember
@@ -19,7 +18,7 @@ HEADLINE_CHARACTERS = 90
 _EXCERPT_MARKUP = 4000
 
 
-class ShownState(NamedTuple):
+class StateLabel(NamedTuple):
     """How a source is doing: a word, its tone (which colour) and its icon."""
 
     word: str
@@ -28,21 +27,18 @@ class ShownState(NamedTuple):
 
 
 _STATES = {
-    "new": ShownState("Looking for the feed…", "busy", "search"),
-    "ok": ShownState("Working", "good", "check"),
-    "empty": ShownState("Empty", "quiet", "circle"),
-    "silent": ShownState("Silent", "quiet", "circle"),
-    "failing": ShownState("Failing", "bad", "alert"),
-    "blocked": ShownState("Blocked", "bad", "block"),
-    "retired": ShownState("Gone for good", "quiet", "archive"),
+    "new": StateLabel("Looking for the feed…", "busy", "search"),
+    "ok": StateLabel("Working", "good", "check"),
+    "empty": StateLabel("Empty", "quiet", "circle"),
+    "silent": StateLabel("Silent", "quiet", "circle"),
+    "failing": StateLabel("Failing", "bad", "alert"),
+    "blocked": StateLabel("Blocked", "bad", "block"),
+    "retired": StateLabel("Gone for good", "quiet", "archive"),
 }
-# What a person can choose where an address alone does not say it.
-PAGED_KINDS = choices()
-ATTENTION = ("failing", "blocked", "empty", "silent", "retired")
 
 
-def state_of(source: WatchedSource) -> ShownState:
-    return _STATES.get(source.status, ShownState(source.status, "quiet", "circle"))
+def state_of(source: WatchedSource) -> StateLabel:
+    return _STATES.get(source.status, StateLabel(source.status, "quiet", "circle"))
 
 
 def name_of(source: WatchedSource) -> str:
@@ -155,6 +151,26 @@ def size(count: int) -> str:
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A value as people read it."""
+    if value is None:
+        return "–"
+    if unit == "seconds":
+        return _length(value)
+    if unit == "bytes":
+        return size(int(value))
+    return f"{value:.2%}" if unit == "share" else f"{value:,.0f}"
+
+
+def _length(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    for length, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def also_in(members: Sequence[ShownMember]) -> str:

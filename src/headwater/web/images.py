@@ -16,11 +16,12 @@ from fastapi import APIRouter, Path, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from headwater.errors import BadAddress, NotFound
-from headwater.http.auth import Asking, WithParts
-from headwater.store import images
-from headwater.store.images import ImageRecord, address_of, files
-from headwater.wire import image_folder
+from headwater import wire
+from headwater.app import images
+from headwater.errors import BadAddress
+from headwater.http.auth import CurrentReader
+from headwater.http.state import WithParts
+from headwater.store.images import ImageRecord
 
 ROUTE = "/images/"
 _WITHHELD = '<span class="withheld"'  # clean HTML has no class
@@ -29,7 +30,7 @@ _IMAGE = re.compile(r"<img\b[^>]*+>")
 _ATTRIBUTE = re.compile(r'\s(src|alt|title|width|height|dir|lang)="([^"]*)"')
 
 router = APIRouter()
-# Should a picture be more than one, it can do nothing: not in a page, and not when it is opened alone (H34, H63).
+# Should a picture be more than one, it can do nothing: not in a page, and not when it is opened alone.
 POLICY = "default-src 'none'; sandbox"
 FOREVER = "private, max-age=31536000, immutable"
 
@@ -79,7 +80,7 @@ def _attributes(image: str) -> dict[str, str]:
 
 def _address(url: str) -> str:
     try:
-        return address_of(url)
+        return images.address_of(url)
     except BadAddress:
         return url
 
@@ -98,19 +99,14 @@ def _placeholder(alt: str, address: str) -> str:
 async def image(
     request: Request,
     parts: WithParts,
-    reader: Asking,
+    reader: CurrentReader,
     content_hash: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
 ) -> Response:
-    found = await parts.db.read(images.file_of, reader, content_hash)
-    if found is None:
-        raise NotFound("There is no such picture, or you follow no source that shows it.")
-    path, type = found
+    path, type = await parts.db.read(images.find_file, reader, content_hash)
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": FOREVER, "ETag": f'"{content_hash}"'}
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    content = await asyncio.to_thread(files.load, image_folder(parts.settings), path)
-    if content is None:
-        raise NotFound("The file of this picture is missing. It is downloaded again.")
+    content = await asyncio.to_thread(images.load, wire.image_folder(parts.settings), path)
     name = f"{content_hash[:16]}.{path.rpartition('.')[2]}"
     headers["Content-Disposition"] = f'inline; filename="{name}"'
     return Response(content, media_type=type, headers=headers)

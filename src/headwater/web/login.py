@@ -1,4 +1,4 @@
-"""Signing in with a link that is good once, and signing out."""
+"""Signing in with a link that can be used once, and signing out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from headwater.accounts import tokens
+from headwater.app import instance
 from headwater.http import auth
-from headwater.http.auth import WithParts
+from headwater.http.state import WithParts
 from headwater.web.view import go, show
 
 router = APIRouter()
@@ -24,10 +24,9 @@ async def login(
 ) -> Response:
     if token is None:
         return show(request, "login.html", reason="none")
-    signed_in = await parts.db.write(tokens.exchange_login, token, parts.now())
-    if signed_in is None:
+    session = await parts.db.write(instance.sign_in, token, parts.now())
+    if session is None:
         return show(request, "login.html", 401, reason="spent")
-    _, session = signed_in
     answer = go(next)
     auth.start_session(answer, session, secure=is_https(parts.settings.public_url))
     return answer
@@ -37,7 +36,7 @@ async def login(
 async def logout(request: Request, parts: WithParts) -> Response:
     session = auth.caller_of(request).session
     if session is not None:
-        await parts.db.write(tokens.revoke, "session", session)
+        await parts.db.write(instance.sign_out, session)
     answer = go("/login")
     auth.end_session(answer, secure=is_https(parts.settings.public_url))
     return answer

@@ -1,42 +1,81 @@
-"""A template as an answer, with what every page knows: who is signed in, what time it is, and where."""
+"""A template as an answer, with what every page knows: who is signed in, what time it is, and where.
+
+In templates everything is escaped unless it is marked as safe HTML, and a missing value is an error.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from datetime import datetime, tzinfo
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from headwater.http.auth import Caller, local_path, parts_of
-from headwater.web import formatting, templating
+from headwater import __version__
+from headwater.app.sources import KIND_CHOICES
+from headwater.http.auth import Caller, local_path
+from headwater.http.problems import Problem
+from headwater.http.state import parts_of
+from headwater.store.posts.stream import StreamPost
+from headwater.web import formatting
 
 ZONE_COOKIE = "headwater_zone"
 
 
+class Day(NamedTuple):
+    day: str
+    posts: list[StreamPost]
+
+
+def groupby_day(posts: Sequence[StreamPost], now: datetime, zone: tzinfo) -> Iterator[Day]:
+    for day, group in groupby(posts, lambda post: formatting.day(post.created_at, now, zone)):
+        yield Day(day, list(group))
+
+
+_environment = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+_environment.filters["groupby_day"] = groupby_day
+_environment.globals.update(version=__version__, text=formatting, kind_choices=KIND_CHOICES)
+
+
 def show(request: Request, template: str, status: int = 200, *, section: str = "", **context: Any) -> HTMLResponse:
-    """`section` is the part of the site that the page belongs to."""
+    """Renders a page. `section` is the part of the site that it belongs to."""
     caller: Caller | None = getattr(request.state, "caller", None)
-    page = templating.render(
-        template,
+    parts = parts_of(request)
+    page = _environment.get_template(template).render(
         section=section,
         signed_in=caller is not None,
         form_key=caller.form_key if caller else "",
         here=here(request),
-        now=parts_of(request).now(),
-        is_demo=parts_of(request).is_demo,
+        now=parts.now(),
+        is_demo=parts.is_demo,
         zone=formatting.zone_named(request.cookies.get(ZONE_COOKIE)),
         **context,
     )
     return HTMLResponse(page, status)
 
 
+def show_problem(request: Request, problem: Problem) -> HTMLResponse:
+    return show(request, "problem.html", problem.status, problem=problem)
+
+
 def here(request: Request) -> str:
-    """This page's own address, to come back to."""
+    """Returns the address of this page, to come back to."""
     query = request.scope["query_string"].decode("latin-1")
     return quote(request.scope["path"]) + (f"?{query}" if query else "")
 
 
 def go(path: str | None) -> RedirectResponse:
-    """After a form was sent: on to a page of ours, by GET."""
+    """Redirects to a page of ours after a form was sent."""
     return RedirectResponse(local_path(path), status_code=303)

@@ -7,17 +7,16 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from headwater.app import webhooks as asked
-from headwater.consumers import webhooks as sendable
+from headwater.app import webhooks
+from headwater.app.webhooks import Created
 from headwater.errors import BadInput
-from headwater.http.auth import Asking, WithParts
-from headwater.http.cursors import id_in
-from headwater.http.cursors import of_id as cursor_of
+from headwater.http import cursors
+from headwater.http.auth import CurrentReader
 from headwater.http.inputs import Id
+from headwater.http.state import WithParts
 from headwater.model import Reader
-from headwater.store.people import webhooks
 from headwater.store.people.webhooks import Delivery, Webhook
-from headwater.web.formatting import ShownState
+from headwater.web.formatting import StateLabel
 from headwater.web.view import go, show
 
 PAGE = 50
@@ -25,24 +24,24 @@ PAGE = 50
 router = APIRouter()
 
 _STATES = {
-    "new": ShownState("Nothing sent yet", "quiet", "circle"),
-    "ok": ShownState("Working", "good", "check"),
-    "retrying": ShownState("Trying again", "busy", "refresh"),
-    "failing": ShownState("Failing", "bad", "alert"),
-    "paused": ShownState("Paused", "quiet", "circle"),
-    "gone": ShownState("Gone for good", "bad", "archive"),
-    "waiting": ShownState("Waiting", "busy", "circle"),
-    "delivered": ShownState("Delivered", "good", "check"),
-    "failed": ShownState("Failed", "bad", "alert"),
+    "new": StateLabel("Nothing sent yet", "quiet", "circle"),
+    "ok": StateLabel("Working", "good", "check"),
+    "retrying": StateLabel("Trying again", "busy", "refresh"),
+    "failing": StateLabel("Failing", "bad", "alert"),
+    "paused": StateLabel("Paused", "quiet", "circle"),
+    "gone": StateLabel("Gone for good", "bad", "archive"),
+    "waiting": StateLabel("Waiting", "busy", "circle"),
+    "delivered": StateLabel("Delivered", "good", "check"),
+    "failed": StateLabel("Failed", "bad", "alert"),
 }
 
 
-def state_of(one: Webhook | Delivery) -> ShownState:
+def state_of(one: Webhook | Delivery) -> StateLabel:
     return _STATES[one.status if isinstance(one, Webhook) else one.state]
 
 
 @router.get("/webhooks")
-async def webhooks_page(request: Request, parts: WithParts, reader: Asking) -> Response:
+async def webhooks_page(request: Request, parts: WithParts, reader: CurrentReader) -> Response:
     return await _webhooks_page(request, parts, reader)
 
 
@@ -51,19 +50,19 @@ async def _webhooks_page(
     parts: WithParts,
     reader: Reader,
     *,
-    made: asked.Created | None = None,
+    made: Created | None = None,
     wrong: BadInput | None = None,
     typed: str = "",
     chosen: list[str] | None = None,
 ) -> Response:
-    found = await parts.db.read(webhooks.of_reader, reader)
+    found = await parts.db.read(webhooks.every, reader)
     return show(
         request,
         "webhooks.html",
         wrong.status if wrong else 200,
         webhooks=found,
         state_of=state_of,
-        kinds=sendable.KINDS,
+        kinds=webhooks.KINDS,
         made=made,
         wrong=wrong,
         typed=typed,
@@ -76,13 +75,13 @@ async def _webhooks_page(
 async def add(
     request: Request,
     parts: WithParts,
-    reader: Asking,
+    reader: CurrentReader,
     address: Annotated[str, Form()] = "",
     kinds: Annotated[list[str] | None, Form()] = None,
 ) -> Response:
-    """The answer is the page itself and no redirect: the secret is shown here and never again."""
+    """Answers with the page itself instead of a redirect: the secret is shown here and never again."""
     try:
-        made = await parts.db.write(asked.add, reader, address, kinds or [], parts.seal, parts.now())
+        made = await parts.db.write(webhooks.add, reader, address, kinds or [], parts.seal, parts.now())
     except BadInput as error:
         return await _webhooks_page(request, parts, reader, wrong=error, typed=address, chosen=kinds)
     return await _webhooks_page(request, parts, reader, made=made)
@@ -90,16 +89,16 @@ async def add(
 
 @router.get("/webhooks/{webhook_id}")
 async def webhook_page(
-    request: Request, parts: WithParts, reader: Asking, webhook_id: Id, cursor: str | None = None
+    request: Request, parts: WithParts, reader: CurrentReader, webhook_id: Id, cursor: str | None = None
 ) -> Response:
-    webhook = await parts.db.read(asked.find, reader, webhook_id)
-    log = await parts.db.read(webhooks.log_of, webhook, before=id_in(cursor), limit=PAGE + 1)
-    older = cursor_of(log[PAGE - 1].id) if len(log) > PAGE else None
+    before = cursors.id_in(cursor)
+    webhook, found = await parts.db.read(webhooks.log_of, reader, webhook_id, before=before, limit=PAGE + 1)
+    log, older = cursors.cut(found, PAGE, cursors.of_row)
     return show(
         request,
         "webhook.html",
         webhook=webhook,
-        log=log[:PAGE],
+        log=log,
         older=older,
         state_of=state_of,
         section="webhooks",
@@ -107,29 +106,29 @@ async def webhook_page(
 
 
 @router.post("/webhooks/{webhook_id}/test")
-async def send_ping(parts: WithParts, reader: Asking, webhook_id: Id) -> Response:
-    await parts.db.write(asked.ping, reader, webhook_id, parts.now())
+async def send_ping(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> Response:
+    await parts.db.write(webhooks.ping, reader, webhook_id, parts.now())
     parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")
 
 
 @router.post("/webhooks/{webhook_id}/active")
 async def pause_or_resume(
-    parts: WithParts, reader: Asking, webhook_id: Id, active: Annotated[bool, Form()]
+    parts: WithParts, reader: CurrentReader, webhook_id: Id, active: Annotated[bool, Form()]
 ) -> Response:
-    await parts.db.write(asked.change, reader, webhook_id, parts.now(), active=active)
+    await parts.db.write(webhooks.change, reader, webhook_id, parts.now(), active=active)
     parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")
 
 
 @router.post("/webhooks/{webhook_id}/remove")
-async def remove(parts: WithParts, reader: Asking, webhook_id: Id) -> Response:
-    await parts.db.write(asked.remove, reader, webhook_id)
+async def remove(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> Response:
+    await parts.db.write(webhooks.remove, reader, webhook_id)
     return go("/webhooks")
 
 
 @router.post("/webhooks/{webhook_id}/deliveries/{delivery_id}/replay")
-async def replay(parts: WithParts, reader: Asking, webhook_id: Id, delivery_id: Id) -> Response:
-    await parts.db.write(asked.replay, reader, webhook_id, delivery_id, parts.now())
+async def replay(parts: WithParts, reader: CurrentReader, webhook_id: Id, delivery_id: Id) -> Response:
+    await parts.db.write(webhooks.replay, reader, webhook_id, delivery_id, parts.now())
     parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")

@@ -1,0 +1,76 @@
+"""The pool of sources that are watched for everybody, and the tiers that say how often each is visited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from headwater.app import sources as followed
+from headwater.errors import BadInput
+from headwater.follow import pool as pooling
+from headwater.follow.add import Imported
+from headwater.follow.pool import Candidate
+from headwater.follow.tiers import BY_NAME, TIERS, Assignment
+from headwater.model import Reader
+from headwater.store.sources import pool
+from headwater.store.sources.pool import SourceRank
+
+TIER_NAMES = tuple(tier.name for tier in TIERS)
+
+
+def read_list(document: bytes | None) -> list[Candidate]:
+    """Reads a list in CSV, or the one that comes with Headwater. Raises BadDocument for anything else."""
+    return pooling.read(pooling.starter() if document is None else document)
+
+
+def import_list(conn: Connection, reader: Reader, candidates: Sequence[Candidate], now: datetime) -> Imported:
+    """Puts sources into the pool and follows them. Doing it twice changes nothing."""
+    return pooling.bring_in(conn, reader, candidates, now)
+
+
+def members(conn: Connection, tier: str | None = None, category: str | None = None) -> list[SourceRank]:
+    """Returns what is in the pool, or what of it is in a tier or a category."""
+    wanted = tier_named(tier) if tier else None
+    return [
+        one
+        for one in pool.pooled(conn)
+        if wanted in (None, one.tier) and (category is None or category in one.categories)
+    ]
+
+
+def tier_changes(conn: Connection) -> list[Assignment]:
+    """Returns the tier that each source should have."""
+    return pooling.assignments(conn)
+
+
+def apply_tiers(conn: Connection) -> list[Assignment]:
+    """Gives every source its tier. Returns what changed."""
+    return pooling.apply_tiers(conn)
+
+
+def pin_tier(conn: Connection, reader: Reader, name: str, tier: str | None) -> int:
+    """Keeps a followed source in a tier whatever it publishes; None lets its average decide. Returns its id."""
+    source_id = followed.named(conn, reader, name)
+    pooling.pin_tier(conn, source_id, tier)
+    return source_id
+
+
+def read_comments(conn: Connection, reader: Reader, name: str, *, wanted: bool) -> int:
+    """Has the newest comments of a community read with each visit, or no longer. Returns its id."""
+    source_id = followed.named(conn, reader, name)
+    if not pool.set_comments(conn, source_id, wanted):
+        raise BadInput(f"{name} is not a community: only communities have comments that can be read.")
+    return source_id
+
+
+def followed_in(conn: Connection, reader: Reader, tier: str) -> list[int]:
+    """Returns the sources that the reader follows and that are in a tier."""
+    return pool.followed_in(conn, reader, tier_named(tier))
+
+
+def tier_named(name: str) -> str:
+    if name not in BY_NAME:
+        raise BadInput(f"{name} is not a tier. There are {', '.join(BY_NAME)}.")
+    return name

@@ -1,0 +1,152 @@
+"""What a shape is: a TypedDict whose fields say what they are called, what they mean, where they come from.
+
+    class VersionJson(TypedDict):
+        version: Annotated[int, Example(1, "1 for the first text, one more for each edit")]
+        seen_at: Annotated[Time, Example("2026-01-07T09:30:01Z", of="valid_from")]
+
+`shaped` makes the object from a row that has the attributes, `example` makes the one that the reference shows, and
+FastAPI makes the OpenAPI schema. So a field stands in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cache
+from operator import attrgetter
+from types import UnionType
+from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+from typing_extensions import TypedDict, is_typeddict
+
+T = TypeVar("T")
+_DATE_TIME = Field(json_schema_extra={"format": "date-time"})
+Time = Annotated[str, _DATE_TIME]
+_NOTHING = object()
+
+
+class Example:
+    """An example of a field, and what the field means. `of` is the attribute, or the function, that gives its value."""
+
+    def __init__(self, value: Any = _NOTHING, meaning: str = "", *, of: str | Callable[[Any], Any] = "") -> None:
+        self.value, self.meaning, self.of = value, meaning, of
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core)
+        if self.meaning:
+            schema["description"] = self.meaning
+        return schema
+
+
+class PageJson(TypedDict, Generic[T]):
+    """One page of a list. `next_cursor` asks for the next one; null: this was the last."""
+
+    items: list[T]
+    next_cursor: Annotated[str | None, Field(examples=["AAZIyr8jOAAAAAAAAAASZw"])]
+
+
+def iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def iso_or_none(moment: datetime | None) -> str | None:
+    return iso(moment) if moment else None
+
+
+def shaped(shape: type[T], row: object, **more: Any) -> T:
+    """Makes the object of this shape from the attributes of a row. `more` are values that the row does not have."""
+    make: Callable[[object], T] = _maker(shape, frozenset(more))  # type: ignore[arg-type]
+    found = make(row)
+    if more:
+        found.update(more)  # type: ignore[attr-defined]
+    return found
+
+
+def example(shape: type) -> dict[str, Any]:
+    """Makes the object of this shape that the reference shows."""
+    return {name: _example_of(hint) for name, hint in _hints(shape).items()}
+
+
+@cache
+def _maker(shape: Any, given: frozenset[str]) -> Callable[[Any], Any]:
+    hints = _hints(shape)
+    blank = dict.fromkeys(hints)
+    plain: dict[str, str] = {}
+    computed: list[tuple[str, Callable[[Any], Any]]] = []
+    converted: list[tuple[str, Callable[[Any], Any]]] = []
+    for name, hint in hints.items():
+        of = _declared(hint).of or name
+        if name in given:
+            continue
+        if callable(of):
+            computed.append((name, of))
+        else:
+            plain[name] = of
+        if convert := _conversion(hint):
+            converted.append((name, convert))
+    names, values = tuple(plain), _getter(tuple(plain.values()))
+
+    def make(row: Any) -> dict[str, Any]:
+        found = blank.copy()  # which keeps the order of the fields
+        found.update(zip(names, values(row), strict=True))
+        for name, compute in computed:
+            found[name] = compute(row)
+        for name, convert in converted:
+            found[name] = convert(found[name])
+        return found
+
+    return make
+
+
+def _getter(attributes: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(attributes) > 1:
+        return attrgetter(*attributes)
+    return lambda row: tuple(attrgetter(one)(row) for one in attributes)
+
+
+def _conversion(hint: Any) -> Callable[[Any], Any] | None:
+    """What has to happen to a value before it is JSON: times become text, rows become objects."""
+    for one in _alternatives(hint):
+        if _DATE_TIME in getattr(one, "__metadata__", ()):
+            return iso_or_none
+        inner = _bare(one)
+        if is_typeddict(inner):
+            return lambda row, shape=inner: shaped(shape, row)  # type: ignore[misc]
+        if get_origin(inner) is list and is_typeddict(of := _bare(get_args(inner)[0])):
+            return lambda rows, shape=of: [shaped(shape, row) for row in rows]  # type: ignore[misc]
+        if get_origin(inner) is dict:
+            return lambda found: None if found is None else dict(found)
+    return None
+
+
+def _example_of(hint: Any) -> Any:
+    declared = _declared(hint)
+    if declared.value is not _NOTHING:
+        return declared.value
+    inner = _bare(hint)
+    if is_typeddict(inner):
+        return example(inner)
+    if get_origin(inner) is list:
+        return [example(_bare(get_args(inner)[0]))]
+    raise TypeError(f"{hint} has no example")
+
+
+def _hints(shape: type) -> Mapping[str, Any]:
+    return get_type_hints(shape, include_extras=True)
+
+
+def _declared(hint: Any) -> Example:
+    return next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Example)), Example())
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    """The types that a value may have, with what is said about each."""
+    bare = _bare(hint)
+    both = list(get_args(bare)) if get_origin(bare) in (Union, UnionType) else [bare]
+    return [hint, *both]
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint

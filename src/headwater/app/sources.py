@@ -1,0 +1,212 @@
+"""What is followed: following and unfollowing, lists as OPML, names and folders, and how a source is doing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater import urls
+from headwater.app import starter
+from headwater.errors import AlreadyThere, BadInput, NotFound
+from headwater.follow import add, opml
+from headwater.follow.add import Imported
+from headwater.follow.add import follow as follow
+from headwater.follow.add import follow_all as follow_all
+from headwater.follow.add import unfollow as unfollow
+from headwater.follow.discovery import choices
+from headwater.follow.opml import Outline
+from headwater.model import Reader
+from headwater.store import sources
+from headwater.store.db import Database
+from headwater.store.posts import stream
+from headwater.store.sources import PastVisit, WatchedSource, hubs, listings, pool
+from headwater.store.sources.listings import Listing
+from headwater.store.sources.pool import SourceTier
+from headwater.store.visits import checkpoints
+from headwater.store.visits.checkpoints import CheckpointRow
+
+PAST_VISITS = 30
+NEEDS_ATTENTION = ("failing", "blocked", "empty", "silent", "retired")
+KIND_CHOICES = choices()  # the kinds that a person can choose where an address alone does not tell
+_AT_ONCE = 200
+Seal = Callable[[str], bytes]
+
+
+class SourceDetail(NamedTuple):
+    """A source with its latest visits, the number of its posts, and since when a hub pushes it."""
+
+    source: WatchedSource
+    pushed_since: datetime | None
+    posts: int
+    visits: list[PastVisit]
+
+
+class Publishing(NamedTuple):
+    """What a source publishes and how often it is visited for it: its tier, its days, its cached listing, its crawl."""
+
+    tier: SourceTier
+    days: list[tuple[datetime, int]]
+    listing: Listing | None
+    checkpoint: CheckpointRow | None
+
+
+class Overview(NamedTuple):
+    """A page of the sources of a reader, with the numbers of their posts, and all folders."""
+
+    sources: list[WatchedSource]
+    posts: dict[int, int]
+    by_status: dict[str, int]
+    folders: list[str]
+
+
+class ExportedList(NamedTuple):
+    document: bytes
+    sources: int
+
+
+def follow_new(
+    conn: Connection,
+    reader: Reader,
+    address: str,
+    now: datetime,
+    *,
+    folder: str | None = None,
+    title: str | None = None,
+    seal: Seal | None = None,
+    kind: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> WatchedSource:
+    """Follows what is at this address. Raises AlreadyThere if the reader does already and nothing about it changes."""
+    added = add.follow(conn, reader, address, now, folder=folder, title=title, seal=seal, kind=kind, settings=settings)
+    if not added.new_subscription and not added.changed:
+        raise AlreadyThere("You follow this address already.", source_id=added.source_id)
+    return one(conn, reader, added.source_id, now)
+
+
+def read_opml(document: bytes) -> list[Outline]:
+    """Reads what an OPML document lists. Raises BadDocument if it is not one."""
+    return opml.read(document)
+
+
+async def import_opml(
+    db: Database, reader: Reader, document: bytes, now: Callable[[], datetime], seal: Seal
+) -> Imported:
+    """Follows everything that an OPML document lists. An address that cannot be used does not stop the others."""
+    return await follow_list(db, reader, await asyncio.to_thread(opml.read, document), now, seal)
+
+
+async def follow_starter_set(
+    db: Database, reader: Reader, groups: Sequence[str], now: Callable[[], datetime], seal: Seal
+) -> Imported:
+    """Follows the well-known sources of these groups."""
+    return await follow_list(db, reader, starter.outlines(groups), now, seal)
+
+
+async def follow_list(
+    db: Database, reader: Reader, outlines: Sequence[Outline], now: Callable[[], datetime], seal: Seal
+) -> Imported:
+    """Follows these sources in several transactions, so that the crawl can write in between."""
+    added = already = 0
+    refused: dict[str, str] = {}
+    for start in range(0, len(outlines), _AT_ONCE):
+        done = await db.write(add.follow_all, reader, outlines[start : start + _AT_ONCE], now(), seal)
+        added += done.added
+        already += done.already
+        refused.update(done.refused)
+    return Imported(added, already, refused)
+
+
+def export_opml(conn: Connection, reader: Reader, now: datetime) -> ExportedList:
+    """Writes what the reader follows as an OPML document."""
+    followed = sources.watched(conn, reader, now)
+    return ExportedList(opml.write(followed), len(followed))
+
+
+def every(conn: Connection, reader: Reader, now: datetime) -> list[WatchedSource]:
+    """Returns everything that the reader follows, by title."""
+    return sources.watched(conn, reader, now)
+
+
+def page(conn: Connection, reader: Reader, now: datetime, *, after: int | None, limit: int) -> list[WatchedSource]:
+    """Returns the next sources after an id, by id."""
+    return sources.watched_after(conn, reader, now, after=after, limit=limit)
+
+
+def one(conn: Connection, reader: Reader, source_id: int, now: datetime) -> WatchedSource:
+    found = sources.watched_one(conn, reader, source_id, now)
+    if found is None:
+        raise NotFound(f"You do not follow a source {source_id}.")
+    return found
+
+
+def some(
+    conn: Connection, reader: Reader, source_ids: Sequence[int], now: datetime
+) -> tuple[list[WatchedSource], dict[int, int]]:
+    """Returns those of these sources that the reader follows, and the numbers of their posts."""
+    return sources.watched_some(conn, reader, source_ids, now), sources.post_counts(conn, source_ids)
+
+
+def detail(conn: Connection, reader: Reader, source_id: int, now: datetime) -> SourceDetail:
+    """Returns a source with its latest visits."""
+    return SourceDetail(
+        one(conn, reader, source_id, now),
+        hubs.active_since(conn, source_id, now),
+        sources.count_posts(conn, source_id),
+        sources.past_visits(conn, source_id, PAST_VISITS),
+    )
+
+
+def publishing(conn: Connection, source_id: int, now: datetime, days: int) -> Publishing:
+    """Returns what a source published in the last days, and what decides how often it is visited."""
+    return Publishing(
+        pool.tier_of(conn, source_id),
+        pool.posts_by_day(conn, source_id, now, days),
+        listings.of_source(conn, source_id, now),
+        checkpoints.of_source(conn, source_id),
+    )
+
+
+def overview(
+    conn: Connection,
+    reader: Reader,
+    now: datetime,
+    *,
+    after: int | None,
+    limit: int,
+    folder: str | None = None,
+    attention: bool = False,
+) -> Overview:
+    """Returns a page of the reader's sources by title, or of those in a folder or that need attention."""
+    statuses = NEEDS_ATTENTION if attention else None
+    found = sources.watched_page(conn, reader, now, after=after, limit=limit, folder=folder, statuses=statuses)
+    posts = sources.post_counts(conn, [source.id for source in found])
+    return Overview(found, posts, sources.followed_by_status(conn, reader), stream.folders(conn, reader))
+
+
+def count_posts(conn: Connection, source_id: int) -> int:
+    return sources.count_posts(conn, source_id)
+
+
+def arrange(
+    conn: Connection, reader: Reader, source_id: int, changes: Mapping[str, str | None], now: datetime
+) -> WatchedSource:
+    """Changes the `folder` or the `title` under which the reader sees a source; None takes it away."""
+    if not changes:
+        raise BadInput("Nothing to change: give folder, title or both.")
+    if not sources.arrange(conn, reader, source_id, **changes):
+        raise NotFound(f"You do not follow a source {source_id}.")
+    return one(conn, reader, source_id, now)
+
+
+def named(conn: Connection, reader: Reader, name: str) -> int:
+    """Returns the id of a followed source. A person names it by its address, a former address, or its id."""
+    address = name if name.isdigit() else add.kind_and_address(name)[1]
+    wanted, _ = urls.without_credential(address)
+    found = sources.find(conn, reader, wanted)
+    if found is None:
+        raise NotFound(f"You do not follow {name}. `headwater sources` lists what you follow.")
+    return found

@@ -1,0 +1,202 @@
+"""Stories: which posts are one, why, taking them apart, folding by hand, and how the stream is folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import Connection
+
+from headwater.consumers import fold
+from headwater.consumers.fold import Folding, FoldOptions
+from headwater.errors import AlreadyUndone, BadInput, NotFound
+from headwater.ids import uuid7
+from headwater.model import Decision, PostText, Reader
+from headwater.store import stories
+from headwater.store.db import Database
+from headwater.store.posts import stream
+from headwater.store.stories import PastDecision, folded
+from headwater.store.stories.folded import FoldSettings, ShownMember
+
+ROUND = 1000
+
+
+class Group(NamedTuple):
+    """A story as a reader sees it: its members, the earliest first, and every decision about them."""
+
+    story_id: int
+    members: list[ShownMember]
+    history: list[PastDecision]
+
+
+class FoldRun(NamedTuple):
+    """What a run decided. `joined` are the posts that became part of a story; `proposed`: nothing was written."""
+
+    task_id: str
+    status: Literal["completed", "proposed"]
+    decided: int
+    already_decided: int
+    joined: list[Decision]
+
+
+class Explained(NamedTuple):
+    """Whether two posts are one story, by rule and score, and what was decided about them."""
+
+    facts: dict[str, Any]
+    in_one_story: bool
+    told_apart: bool
+
+
+def group(conn: Connection, reader: Reader, story_id: int) -> Group:
+    """Returns a story of at least two posts that the reader may see."""
+    members = _members(conn, reader, story_id)
+    visible = {member.post_id for member in members}
+    return Group(story_id, members, [one for one in stories.history(conn, story_id) if one.post_id in visible])
+
+
+def group_of_post(conn: Connection, reader: Reader, post_id: int) -> Group:
+    """Returns the story that a post is in."""
+    return group(conn, reader, _story_of(conn, reader, post_id))
+
+
+def group_named(conn: Connection, reader: Reader, some_id: int) -> Group:
+    """Returns a story by its own id, or by the id of any post in it."""
+    return group(conn, reader, _story_id(conn, some_id))
+
+
+def undo(conn: Connection, reader: Reader, story_id: int, now: datetime) -> list[int]:
+    """Lets the posts of a story stand alone, and stay so. Returns their ids."""
+    try:
+        _members(conn, reader, story_id)
+    except NotFound:
+        if stream.one_post(conn, reader, story_id) and stories.was_undone(conn, story_id):
+            raise AlreadyUndone(f"The story {story_id} was undone already.") from None
+        raise
+    return fold.undo(conn, story_id, reader, now)
+
+
+def undo_named(conn: Connection, reader: Reader, some_id: int, now: datetime) -> list[int]:
+    """Undoes a story by its own id, or by the id of any post in it."""
+    return undo(conn, reader, _story_id(conn, some_id), now)
+
+
+def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime) -> list[int]:
+    """Takes a post out of its story. Returns the posts that stand apart now."""
+    _members(conn, reader, _story_of(conn, reader, post_id))
+    return fold.part(conn, post_id, reader, now)
+
+
+async def fold_posts(
+    db: Database,
+    folder: Folding,
+    reader: Reader,
+    post_ids: Sequence[int],
+    how: FoldOptions,
+    now: datetime,
+    *,
+    batch_size: int = ROUND,
+) -> FoldRun:
+    """Folds posts that the reader may see. Those that were decided about already are skipped."""
+    ids = list(dict.fromkeys(post_ids))
+    seen = {post.id for post in await db.read(stream.posts_by_id, reader, ids)}
+    if missing := [post_id for post_id in ids if post_id not in seen]:
+        raise NotFound(f"There is no post {missing[0]}.", missing=missing[:100])
+    decisions: list[Decision] = []
+    for part in _in_rounds(ids, batch_size):
+        decisions += await db.write(folder.fold, part, now, how)
+    return FoldRun(
+        uuid7(),
+        "proposed" if how.dry else "completed",
+        len(decisions),
+        len(ids) - len(decisions),
+        [one for one in decisions if one.rule != "first"],
+    )
+
+
+def fold_now(
+    db: Database, folder: Folding, post_ids: Sequence[int] | None, how: FoldOptions, now: Callable[[], datetime]
+) -> list[Decision]:
+    """Folds these posts of whomever, or all that are not decided yet. Returns the decisions."""
+    decisions: list[Decision] = []
+    for ids in _in_rounds(post_ids, ROUND) if post_ids else _undecided(db):
+        decisions += db.write_now(folder.fold, ids, now(), how)
+    return decisions
+
+
+def fold_settings(conn: Connection, reader: Reader) -> FoldSettings:
+    """Returns how the stream is folded for a reader."""
+    return folded.settings_of(conn, reader)
+
+
+def choose_folding(conn: Connection, reader: Reader, level: str, threshold: float) -> FoldSettings:
+    folded.save_settings(conn, reader, FoldSettings(level, threshold))
+    return folded.settings_of(conn, reader)
+
+
+def choose_source_folding(conn: Connection, reader: Reader, source_id: int, *, fold: bool) -> None:
+    """Lets posts of a source be folded, or always stand alone."""
+    if not folded.set_folding(conn, reader, source_id, fold=fold):
+        raise NotFound(f"You do not follow a source {source_id}.")
+
+
+def explain(conn: Connection, one: int, other: int) -> Explained:
+    """Says whether two posts are the same text or tell of one event, and why."""
+    from headwater.dedup.explain import explained
+
+    found = {post.id: post for post in stories.texts(conn, [one, other])}
+    places = stories.decided(conn, [one, other])
+    apart = other in stories.apart_from(conn, [one]).get(one, set())
+    together = one in places and other in places and places[one].decision.story_id == places[other].decision.story_id
+    return Explained(explained(_text(found, one), _text(found, other))._asdict(), together, apart)
+
+
+def evaluate(file: Path, level: str, shuffle: int | None = None) -> dict[str, Any]:
+    """Folds labelled posts as in production and compares the groups with the labels."""
+    from headwater.dedup.evaluate import evaluate as measure
+
+    if level not in ("repeats", "stories"):
+        raise BadInput(f"--level {level}: choose repeats or stories.")
+    if not file.is_file():
+        raise BadInput(f"There is no file {file}.")
+    return measure(file, level, shuffle=shuffle)
+
+
+def _members(conn: Connection, reader: Reader, story_id: int) -> list[ShownMember]:
+    ids = [member.decision.post_id for member in stories.members(conn, story_id)]
+    seen = folded.members(conn, reader, FoldSettings(), ids)
+    members = max(seen.values(), key=len, default=[])
+    if len(members) < 2:
+        raise NotFound(f"There is no story {story_id}.")
+    return members
+
+
+def _story_of(conn: Connection, reader: Reader, post_id: int) -> int:
+    place = stories.decided(conn, [post_id]).get(post_id)
+    if place is None or stream.one_post(conn, reader, post_id) is None:
+        raise NotFound(f"The post {post_id} is in no story.")
+    return place.decision.story_id
+
+
+def _story_id(conn: Connection, some_id: int) -> int:
+    place = stories.decided(conn, [some_id]).get(some_id)
+    return place.decision.story_id if place else some_id
+
+
+def _in_rounds(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+def _undecided(db: Database) -> Iterator[Sequence[int]]:
+    after = 0
+    while ids := db.read_now(stories.undecided_after, after, ROUND):
+        yield ids
+        after = ids[-1]
+
+
+def _text(found: dict[int, PostText], post_id: int) -> PostText:
+    if post_id not in found:
+        raise NotFound(f"There is no post {post_id}.")
+    return found[post_id]

@@ -1,0 +1,201 @@
+"""Visits and periodic work, now and in this process, and how far the crawls of lists got."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from headwater import wire
+from headwater.app import crawling, refresh, sources
+from headwater.app.shapes.crawling import CheckpointJson, StatisticsJson
+from headwater.app.shapes.shape import shaped
+from headwater.cli.output import ago, every, exit_if, json_line, progress, say, table
+from headwater.cli.session import Json, SourceName, opened, run_async
+from headwater.crawl.warm_up import Warmed
+from headwater.errors import BadInput
+from headwater.wire import JOBS, Job, Parts
+
+checkpoints = typer.Typer(help="How far the crawls of lists got: boards, news sites, accounts.", no_args_is_help=True)
+
+
+def crawl(
+    which: Annotated[list[str] | None, typer.Argument(help="Addresses or ids; none: all that are due.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that you follow, due or not.")] = False,
+    tier: Annotated[str | None, typer.Option(help="All that you follow of a tier: high, medium or low.")] = None,
+    warm_up: Annotated[
+        bool,
+        typer.Option(
+            "--warm-up",
+            help="Only cache the best of the month of these communities, or of the pool's; no watermark moves.",
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Visit sources now and say what each visit brought."""
+    if warm_up:
+        _warm_up(which or [], as_json)
+        return
+    with opened() as (parts, owner):
+        ids = parts.db.read_now(refresh.chosen, owner, parts.now(), names=which or (), tier=tier, everything=everything)
+        with progress() as bar:
+            task = bar.add_task("visiting", total=len(ids))
+
+            def on_report(report: dict[str, Any]) -> None:
+                bar.advance(task)
+                json_line(report) if as_json else _say_report(report)
+
+            failures = run_async(visit_now(parts, ids, on_report))
+    if not as_json:
+        say(f"{len(ids)} visited, {failures} failed.")
+    exit_if(failures)
+
+
+async def visit_now(
+    parts: Parts,
+    source_ids: Sequence[int],
+    on_report: Callable[[dict[str, Any]], None] = lambda _: None,
+    *,
+    whole: bool = True,
+) -> int:
+    """Visits sources, then lets the consumers handle what that brought. Returns how many visits failed."""
+    failures = await refresh.visit_now(
+        parts.db,
+        partial(wire.crawling, parts),
+        source_ids,
+        parts.now,
+        on_report,
+        whole=whole,
+        **wire.pace(parts.settings)._asdict(),
+    )
+    await wire.catch_up(parts)
+    return failures
+
+
+def _say_report(report: dict[str, Any]) -> None:
+    counts = ", ".join(f"{report[name]} {name}" for name in ("new", "updated", "duplicates") if report[name])
+    say(f"{report['outcome']:9} {report['source']}  {report['error'] or counts}")
+
+
+def _warm_up(names: Sequence[str], as_json: bool) -> None:
+    failures = 0
+
+    def on_warmed(one: Warmed) -> None:
+        nonlocal failures
+        failures += one.error is not None
+        json_line(one._asdict()) if as_json else say(f"{one.cached:4} cached  {one.source}  {one.error or ''}")
+
+    cached = warm_up(names, on_warmed)
+    if not as_json:
+        say(f"{cached} listings cached, {failures} failed. No post was stored and no watermark moved.")
+    exit_if(failures)
+
+
+def warm_up(names: Sequence[str], on_warmed: Callable[[Warmed], None]) -> int:
+    """Caches the listings of these communities, or of the pool's, within the budget. Returns how many were cached."""
+    with opened() as (parts, owner):
+        named = [parts.db.read_now(refresh.community, owner, name, parts.now()) for name in names] or None
+        return run_async(wire.warm_up(parts, named, patient=True, on_warmed=on_warmed))
+
+
+def run_job(
+    name: Annotated[str | None, typer.Argument(help="Which job; none: list all.")] = None, as_json: Json = False
+) -> None:
+    """Do periodic work now, such as `clean-hot` or `daily-metrics`, and say what came of it."""
+    if name is None:
+        _list_jobs(as_json)
+        return
+    job = wire.job_named(name)
+    if job is None:
+        raise BadInput(f"There is no periodic work {name}. `headwater run` lists what there is.")
+    with opened() as (parts, _):
+        result = run_async(_result(job, parts))
+    json_line({"job": job.name, "result": result}) if as_json else say(f"{job.name}: {_result_text(result)}")
+
+
+async def _result(job: Job, parts: Parts) -> object:
+    result = await job.work(wire.periodic_tools(parts, _visit_due))
+    return result._asdict() if hasattr(result, "_asdict") else result
+
+
+async def _visit_due(parts: Parts) -> dict[str, int]:
+    ids = await parts.db.read(refresh.due, parts.now())
+    return {"visited": len(ids), "failed": await visit_now(parts, ids)}
+
+
+def _list_jobs(as_json: bool) -> None:
+    if as_json:
+        for job in JOBS:
+            json_line(_job_json(job))
+        return
+    table("", ("name", "every", "does"), [(job.name, every(job.every), job.does) for job in JOBS])
+
+
+def _job_json(job: Job) -> dict[str, object]:
+    expires = job.expires.total_seconds() if job.expires else None
+    return {"name": job.name, "every_seconds": job.every.total_seconds(), "expires_seconds": expires,
+            "queue": job.queue, "task": job.task, "does": job.does}  # fmt: skip
+
+
+def _result_text(result: Any) -> str:
+    if isinstance(result, dict):
+        return ", ".join(f"{value if value else 0} {name.replace('_', ' ')}" for name, value in result.items())
+    return "done" if result is None else f"{result}"
+
+
+@checkpoints.command("list")
+def list_checkpoints(as_json: Json = False) -> None:
+    """List the checkpoints of all lists that you follow."""
+    with opened() as (parts, owner):
+        found, now = parts.db.read_now(crawling.every_checkpoint, owner), parts.now()
+    if as_json:
+        for row in found:
+            json_line(shaped(CheckpointJson, row))
+        return
+    columns = ("id", "site", "board", "status", "page", "last item", "updated", "problem")
+    table("", columns, [
+        (row.source_id, row.site, row.board, row.status, row.current_page, row.last_thread_id,
+         ago(row.updated_at, now), row.error) for row in found
+    ])  # fmt: skip
+    if not found:
+        say("None: no list was crawled yet. `headwater add ADDRESS --kind forum` follows one.")
+
+
+@checkpoints.command("show")
+def show_checkpoint(source: SourceName, as_json: Json = False) -> None:
+    """Show the whole checkpoint of a source."""
+    with opened() as (parts, owner):
+        source_id = parts.db.read_now(sources.named, owner, source)
+        found = shaped(CheckpointJson, parts.db.read_now(crawling.checkpoint, owner, source_id, parts.now()))
+    json_line(found) if as_json else table("", ("field", "value"), list(found.items()))
+
+
+@checkpoints.command("clear")
+def clear_checkpoint(source: SourceName, as_json: Json = False) -> None:
+    """Forget how far the crawl of a source got. The next one reads the whole list again; what is stored stays."""
+    with opened() as (parts, owner):
+        source_id = parts.db.read_now(sources.named, owner, source)
+        row = parts.db.write_now(crawling.clear_checkpoint, owner, source_id, parts.now())
+    json_line({"cleared": row.source_id}) if as_json else say(f"{row.site}{row.board} is read from its start again.")
+
+
+def show_statistics(as_json: Json = False) -> None:
+    """Count what the lists that you follow have brought: threads, articles, images, what failed, board by board."""
+    with opened() as (parts, owner):
+        found = parts.db.read_now(crawling.statistics, owner)
+    if as_json:
+        json_line(shaped(StatisticsJson, found))
+        return
+    say(f"{found.total('forum')} threads and {found.total('news')} articles read, {found.failed} failed.")
+    if found.images:
+        say("Images: " + ", ".join(f"{count} {state}" for state, count in sorted(found.images.items())) + ".")
+    columns = ("id", "kind", "site", "board", "crawl", "read", "failed", "waiting", "posts", "images")
+    table("", columns, [
+        (
+            *(one.source_id, one.kind, one.site, one.board, one.status),
+            *(one.done, one.failed, one.waiting, one.posts, sum(one.images.values())),
+        )
+        for one in found.boards
+    ])  # fmt: skip

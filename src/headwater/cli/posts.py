@@ -1,0 +1,148 @@
+"""Posts: the stream, searching, what a post said before, and its images."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from headwater.app import images as post_images
+from headwater.app import posts, sources
+from headwater.app.shapes.images import ImageJson
+from headwater.app.shapes.posts import PostJson, VersionJson
+from headwater.app.shapes.shape import shaped
+from headwater.app.shapes.stories import StoryJson
+from headwater.cli.output import ago, json_line, say, table
+from headwater.cli.session import Json, PostId, opened
+from headwater.settings import Settings
+from headwater.store.posts.history import PostVersion
+from headwater.store.posts.stream import Filter, Story
+from headwater.text import plain
+
+MEGABYTE = 1024 * 1024
+
+images = typer.Typer(help="The images that posts show, and what became of them.", no_args_is_help=True)
+
+
+def show_stream(
+    limit: Annotated[int, typer.Option(help="How many stories.", min=1, max=100_000)] = 30,
+    unread: Annotated[bool, typer.Option("--unread", help="Only what you have not read.")] = False,
+    source: Annotated[str | None, typer.Option(help="Only this source (address or id).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the newest stories, each once."""
+    with opened() as (parts, owner):
+        source_id = parts.db.read_now(sources.named, owner, source) if source else None
+        wanted = Filter(source_id=source_id, unread=unread)
+        found, now = parts.db.read_now(posts.read_stream, owner, wanted, limit=limit), parts.now()
+    if as_json:
+        for story in found:
+            json_line(shaped(StoryJson, story))
+        return
+    table("", ("when", "source", "title"), [_story_row(story, now) for story in found])
+    if not found:
+        say("Nothing here yet. `headwater sources` shows what you follow and how it is doing.")
+
+
+def _story_row(story: Story, now: datetime) -> tuple[str, str, str]:
+    first = story.post
+    more = f" (+{len(story.members) - 1})" if len(story.members) > 1 else ""
+    return ago(first.created_at, now), first.source + more, first.title or first.url or ""
+
+
+def search(
+    words: Annotated[list[str], typer.Argument(help="Words that all have to be there; `mine*` is a beginning.")],
+    limit: Annotated[int, typer.Option(help="How many posts.", min=1, max=10_000)] = 30,
+    as_json: Json = False,
+) -> None:
+    """Find posts by their words, newest first."""
+    with opened() as (parts, owner):
+        found = parts.db.read_now(posts.find_words, owner, " ".join(words), limit=limit)
+        now = parts.now()
+    if as_json:
+        for post in found:
+            json_line(shaped(PostJson, post))
+    elif found:
+        table("", ("when", "source", "title"), [(ago(post.created_at, now), post.source, post.title) for post in found])
+    else:
+        say("Nothing found.")
+
+
+def show_post(
+    post_id: PostId,
+    at: Annotated[
+        str | None, typer.Option(help="What it said then: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a post says and said before: each text with the time in which it had it, the newest first."""
+    with opened() as (parts, owner):
+        found = parts.db.read_now(posts.versions, owner, post_id, at)
+    for one in found:
+        json_line({"post_id": post_id, **shaped(VersionJson, one)}) if as_json else _say_version(one)
+
+
+def _say_version(one: PostVersion) -> None:
+    until = f"until {one.valid_to.astimezone(UTC):%Y-%m-%d %H:%M}" if one.valid_to else "until now"
+    say(f"Version {one.version}, from {one.valid_from.astimezone(UTC):%Y-%m-%d %H:%M} {until} (UTC)")
+    say(f"  {one.title or 'Without a title'}")
+    for words in (one.url, one.author, plain(one.content)):
+        if words:
+            say(f"  {words}")
+    say("")
+
+
+@images.command("count")
+def count_images(as_json: Json = False) -> None:
+    """Count the images that are saved, wait, failed or were skipped, in all and for each source."""
+    with opened() as (parts, _):
+        counts = parts.db.read_now(post_images.counts)
+        by_source = parts.db.read_now(post_images.counts_by_source)
+        settings = parts.settings
+    if as_json:
+        json_line({**counts._asdict(), "downloading": settings.images == "on"})
+        for one in by_source:
+            json_line({"source_id": one.source_id, "source": one.source, **one.counts})
+        return
+    states = post_images.STATES
+    numbers = ", ".join(f"{getattr(counts, state)} {state}" for state in states)
+    say(f"{numbers}; {counts.bytes / MEGABYTE:.1f} MB in files.")
+    say(_whether_downloading(settings, counts.bytes))
+    if by_source:
+        rows = [(one.source_id, one.source, *(one.counts[state] for state in states)) for one in by_source]
+        table("", ("id", "source", *states), rows)
+
+
+def _whether_downloading(settings: Settings, total: int) -> str:
+    if settings.images == "off":
+        return "Images are not downloaded. HEADWATER_IMAGES=on changes that."
+    if total >= settings.images_total_mb * MEGABYTE:
+        return f"Nothing more is downloaded: HEADWATER_IMAGES_TOTAL_MB is {settings.images_total_mb}."
+    return f"A running Headwater downloads what waits, up to {settings.images_total_mb} MB in all."
+
+
+@images.command("failed")
+def list_failed_images(
+    limit: Annotated[int, typer.Option(help="How many images at most.", min=1, max=10_000)] = 50,
+    skipped: Annotated[bool, typer.Option("--skipped", help="Those that are never downloaded instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List images that could not be downloaded, and why, the newest first."""
+    with opened() as (parts, _):
+        found = parts.db.read_now(post_images.settled, "skipped" if skipped else "failed", limit)
+        now = parts.now()
+    if as_json:
+        for one in found:
+            json_line(shaped(ImageJson, one))
+        return
+    rows = [(one.id, one.attempts, ago(one.tried_at, now), one.url, one.error) for one in found]
+    table("", ("id", "attempts", "last tried", "address", "error"), rows)
+
+
+@images.command("retry")
+def retry_images(as_json: Json = False) -> None:
+    """Have all images that failed tried again; a running Headwater does it."""
+    with opened() as (parts, _):
+        waiting = parts.db.write_now(post_images.retry, parts.now())
+    json_line({"waiting": waiting}) if as_json else say(f"{waiting} failed images are tried again.")

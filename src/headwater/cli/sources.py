@@ -1,0 +1,242 @@
+"""What is followed: adding and removing, lists as OPML, how each source is doing, and trying one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headwater import wire
+from headwater.app import sources, trying
+from headwater.app.trying import Tried
+from headwater.cli import crawl
+from headwater.cli.output import ago, exit_if, fail, json_line, progress, say, table
+from headwater.cli.session import Json, SourceName, opened, opened_parts, run_async, source_settings
+from headwater.errors import BadInput
+from headwater.model import Post, Reader
+from headwater.store.sources import Added, WatchedSource
+from headwater.wire import Parts
+
+KindOption = Annotated[str | None, typer.Option("--kind", help="How to read it, such as forum; default: find out.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the kind, NAME=VALUE; may be given several times.")
+]
+
+
+def add(
+    addresses: Annotated[list[str], typer.Argument(help="Addresses of feeds, or of sites that have one.")],
+    folder: Annotated[str | None, typer.Option(help="Folder to put them in.")] = None,
+    kind: KindOption = None,
+    given: SetOption = None,
+    as_json: Json = False,
+) -> None:
+    """Follow sources, and visit them at once. `headwater up` or `headwater crawl` continue a long crawl."""
+    settings = source_settings(given)
+    failed = 0
+    with opened() as (parts, owner):
+        for address in addresses:
+            try:
+                added = parts.db.write_now(
+                    sources.follow,
+                    owner,
+                    address,
+                    parts.now(),
+                    folder=folder,
+                    seal=parts.seal,
+                    kind=kind,
+                    settings=settings,
+                )
+            except BadInput as error:
+                if len(addresses) == 1:
+                    raise
+                failed += bool(fail(error))
+                continue
+            if added.new_source or added.changed:
+                run_async(crawl.visit_now(parts, [added.source_id], whole=False))
+            failed += _say_added(parts, owner, address, added, as_json)
+    exit_if(failed)
+
+
+def _say_added(parts: Parts, owner: Reader, address: str, added: Added, as_json: bool) -> bool:
+    # Another source than the one added, if the feed behind this address was followed already.
+    source_id = parts.db.read_now(sources.named, owner, address)
+    source = parts.db.read_now(sources.one, owner, source_id, parts.now())
+    posts = parts.db.read_now(sources.count_posts, source_id)
+    already = not added.new_subscription or source_id != added.source_id
+    if as_json:
+        json_line({"source_id": source.id, "address": source.address, "title": source.title, "posts": posts,
+                   "status": source.status, "already_there": already, "error": source.last_error})  # fmt: skip
+    elif source.last_error:
+        again = ago(source.next_check_at, parts.now())
+        say(f"Following {source.address}, but: {source.last_error} It will be tried again {again}.")
+    else:
+        words = "Already following" if already else "Following"
+        say(f"{words} {source.title} ({source.address}): {posts} {'post' if posts == 1 else 'posts'}.")
+    return bool(source.last_error)
+
+
+def remove(source: SourceName, as_json: Json = False) -> None:
+    """Stop following a source. Its posts stay in the store."""
+    with opened() as (parts, owner):
+        source_id = parts.db.read_now(sources.named, owner, source)
+        parts.db.write_now(sources.unfollow, owner, source_id, parts.now())
+    json_line({"removed": source_id}) if as_json else say(f"No longer following {source}.")
+
+
+def list_sources(as_json: Json = False) -> None:
+    """List what you follow, how it is doing, and when it was and will be checked."""
+    with opened() as (parts, owner):
+        now = parts.now()
+        found = parts.db.read_now(sources.every, owner, now)
+    if as_json:
+        for source in found:
+            json_line(source._asdict())
+        return
+    if not found:
+        say("You follow nothing yet. Try `headwater add ADDRESS` or `headwater import FILE.opml`.")
+        return
+    columns = ("id", "title", "status", "last check", "next check", "problem")
+    table(
+        "",
+        columns,
+        [(s.id, s.title, s.status, ago(s.last_crawled_at, now), _next_check(s, now), s.last_error) for s in found],
+    )
+
+
+def _next_check(source: WatchedSource, now: datetime) -> str:
+    if not source.active:
+        return "never"
+    if source.checking:
+        return "being checked"
+    due = "now" if source.next_check_at <= now else ago(source.next_check_at, now)
+    return f"{due}, {source.waits_for}" if source.waits_for else due
+
+
+def import_opml(
+    file: Annotated[Path, typer.Argument(help="An OPML file; - for standard input.")], as_json: Json = False
+) -> None:
+    """Follow everything that an OPML file lists. `headwater up` or `headwater crawl` visit them."""
+    outlines = sources.read_opml(sys.stdin.buffer.read() if str(file) == "-" else _content(file))
+    with opened() as (parts, owner), progress() as bar:
+        listed = bar.track(outlines, description="adding")
+        counts = parts.db.write_now(sources.follow_all, owner, listed, parts.now(), parts.seal)
+    if as_json:
+        json_line({"added": counts.added, "already_there": counts.already, "refused": counts.refused})
+        return
+    say(f"{counts.added} added, {counts.already} were there already, {len(counts.refused)} refused.")
+    for address, why in counts.refused.items():
+        say(f"  {address[:100]}: {why}")
+
+
+def export_opml(
+    file: Annotated[Path | None, typer.Argument(help="Where to write; none: standard output.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write what you follow as OPML."""
+    with opened() as (parts, owner):
+        document, count = parts.db.read_now(sources.export_opml, owner, parts.now())
+    if file is None:
+        sys.stdout.buffer.write(document)
+        return
+    try:
+        file.write_bytes(document)
+    except OSError as error:
+        raise BadInput(f"{file} cannot be written: {error.strerror}.") from error
+    json_line({"file": str(file), "sources": count}) if as_json else say(f"{count} sources in {file}.")
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def try_source(
+    what: Annotated[str, typer.Argument(help="A file, or the address of a feed or site.")],
+    kind: KindOption = None,
+    given: SetOption = None,
+    as_json: Json = False,
+) -> None:
+    """Show what Headwater reads from a feed, or from a list and one of its items, without following it."""
+    with opened_parts() as parts:
+        tried = run_async(try_it(parts, what, kind, source_settings(given)))
+    json_line(tried_json(tried)) if as_json else _say_tried(tried, parts.now())
+
+
+async def try_it(parts: Parts, what: str, kind: str | None = None, settings: Mapping[str, Any] = {}) -> Tried:
+    """Reads a file or what is at an address."""
+    client, parsers = wire.open_client(parts), wire.open_parsers(parts)
+    try:
+        if Path(what).is_file():
+            return await trying.try_file(parsers, what, Path(what).read_bytes(), parts.now(), kind, settings)
+        gap = parts.settings.host_gap_seconds
+        return await trying.try_address(client.fetch, parsers, what, kind, settings, gap=gap)
+    finally:
+        await client.close()
+        await parsers.close()
+
+
+def _say_tried(tried: Tried, now: datetime) -> None:
+    page = tried.page
+    count = f"{len(page.items)} items" if page.items else f"{len(page.posts)} posts"
+    say(f"{page.facts.format}: {page.facts.title or 'no title'} ({tried.address}), {count}")
+    if page.items:
+        table("", ("id", "title", "mark", "address"), [(one.id, one.title, one.mark, one.url) for one in page.items])
+        say(f"The list goes on at {page.next.url}." if page.next else "The list ends here.")
+    if tried.item:
+        say(f"Its item {tried.item.title or tried.item.id} ({tried.item.url}):")
+        if tried.error:
+            say(f"  {tried.error}")
+    posts = [*page.posts, *(tried.item_page.posts if tried.item_page else [])]
+    if posts or not page.items:
+        rows = [(ago(post.created_at, now) if post.dated else "no date", post.title, post.url) for post in posts]
+        table("", ("published", "title", "address"), rows)
+
+
+def tried_json(tried: Tried) -> dict[str, Any]:
+    facts, page = tried.page.facts, tried.page
+    found = {
+        "address": tried.address,
+        "kind": tried.kind,
+        "format": facts.format,
+        "title": facts.title,
+        "link": facts.link,
+        "language": facts.language,
+        "truncated": facts.truncated,
+        "note": facts.note,
+        "entries": [_entry(post) for post in page.posts],
+    }
+    if not tried.is_list:
+        return found
+    item = {**tried.item._asdict(), "created_at": _time(tried.item.created_at)} if tried.item else None
+    posts = tried.item_page.posts if tried.item_page else []
+    return {
+        **found,
+        "items": [{**one._asdict(), "created_at": _time(one.created_at)} for one in page.items],
+        "next": page.next.url if page.next else None,
+        "item": item and {**item, "entries": [_entry(post) for post in posts]},
+        "error": tried.error,
+    }
+
+
+def _entry(post: Post) -> dict[str, Any]:
+    return {
+        "id": post.source_post_id,
+        "url": post.url,
+        "title": post.title,
+        "published": _time(post.created_at if post.dated else None),
+        "updated": _time(post.updated_at),
+        "author": post.author,
+        "content": post.content,
+        "enclosures": [enclosure._asdict() for enclosure in post.enclosures],
+        "language": post.lang,
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

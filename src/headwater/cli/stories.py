@@ -1,0 +1,97 @@
+"""`headwater dedup`: which posts are one story, why, and what to do if they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headwater.app import stories
+from headwater.app.shapes.shape import shaped
+from headwater.app.shapes.stories import DecisionJson, GroupJson
+from headwater.cli.output import ago, json_line, say, table
+from headwater.cli.session import PostId, opened
+from headwater.consumers.fold import FoldOptions
+
+app = typer.Typer(help="Which posts are one story, and why.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+StoryId = Annotated[int, typer.Argument(help="Id of a story, or of any post in it.", min=1)]
+
+
+@app.command("run")
+def run(
+    posts: Annotated[list[int] | None, typer.Option(help="Id of a post; none: all that are not decided yet.")] = None,
+    threshold: Annotated[float, typer.Option(help="Fold only what scores at least this.", min=0, max=1)] = 0.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be folded.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Decide about posts now. Those that were decided about already are skipped."""
+    how = FoldOptions(threshold=threshold, dry=dry_run)
+    with opened() as (parts, _):
+        decisions = stories.fold_now(parts.db, parts.folding, posts, how, parts.now)
+    joined = [one for one in decisions if one.rule != "first"]
+    if as_json:
+        json_line({"decided": len(decisions), "joined": [shaped(DecisionJson, one) for one in joined]})
+        return
+    rows = [(one.post_id, one.story_id, one.rule, one.score, one.why) for one in joined]
+    table("", ("post", "story", "rule", "score", "why"), rows)
+    say(f"{len(decisions)} posts decided, {len(joined)} {'would join' if dry_run else 'joined'} a story.")
+
+
+@app.command("show")
+def show(story_id: StoryId, as_json: Json = False) -> None:
+    """Show a story: its members, the earliest first, and why each is in it."""
+    with opened() as (parts, owner):
+        story, now = parts.db.read_now(stories.group_named, owner, story_id), parts.now()
+    if as_json:
+        json_line(shaped(GroupJson, story))
+        return
+    rows = [(one.post_id, ago(one.created_at, now), one.source, one.title, one.rule, one.why) for one in story.members]
+    table(f"Story {story.story_id}", ("post", "when", "source", "title", "rule", "why"), rows)
+
+
+@app.command("undo")
+def undo(
+    story_id: StoryId,
+    post: Annotated[int | None, typer.Option(help="Take only this post out of it.", min=1)] = None,
+    as_json: Json = False,
+) -> None:
+    """Let the posts of a story stand alone again. They are not folded together any more."""
+    with opened() as (parts, owner):
+        if post is not None:
+            apart = parts.db.write_now(stories.take_out, owner, post, parts.now())
+        else:
+            apart = parts.db.write_now(stories.undo_named, owner, story_id, parts.now())
+    if as_json:
+        json_line({"post_ids": apart})
+    else:
+        say(f"{len(apart)} posts stand apart now, and stay so.")
+
+
+@app.command("explain")
+def explain(one: PostId, other: PostId, as_json: Json = False) -> None:
+    """Say whether two posts are the same text or tell of one event, and why."""
+    with opened() as (parts, _):
+        found = parts.db.read_now(stories.explain, one, other)
+    if as_json:
+        json_line({**found.facts, "in_one_story": found.in_one_story, "told_apart": found.told_apart})
+        return
+    say(found.facts["why"])
+    if found.told_apart:
+        say("A person has told them apart: they are not folded.")
+    elif found.in_one_story:
+        say("They are in one story.")
+
+
+@app.command("evaluate")
+def evaluate(
+    file: Annotated[Path, typer.Argument(help="Labelled posts, a JSON object a line; .xz is decompressed.")],
+    level: Annotated[str, typer.Option(help="repeats or stories.")] = "repeats",
+    shuffle: Annotated[int | None, typer.Option(help="Seed: posts in random order, without their times.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the engine over labelled posts as in production and compare its groups with the labels."""
+    result = stories.evaluate(file, level, shuffle)
+    json_line(result) if as_json else table("", ("measure", "value"), list(result.items()))

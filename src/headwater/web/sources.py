@@ -1,0 +1,171 @@
+"""The pages about sources: what is followed, how each is doing, adding and removing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, File, Form, Query, Request, UploadFile
+from starlette.responses import Response
+
+from headwater.app import crawling, refresh, sources
+from headwater.errors import AlreadyThere, BadInput
+from headwater.http import cursors
+from headwater.http.auth import CurrentReader
+from headwater.http.inputs import AnyId, Id, Name
+from headwater.http.state import WithParts
+from headwater.model import Reader
+from headwater.web import charts
+from headwater.web.charts import bars
+from headwater.web.view import go, show
+
+PAGE = 200
+DAYS = 30
+SPARK_HEIGHT = 24
+BEST = 10  # posts of a cached listing that are shown
+
+router = APIRouter()
+
+
+@router.get("/sources")
+async def sources_page(
+    request: Request,
+    parts: WithParts,
+    reader: CurrentReader,
+    attention: bool = False,
+    folder: Name | None = None,
+    cursor: str | None = None,
+) -> Response:
+    after = cursors.id_in(cursor)
+    return await _sources_page(request, parts, reader, after=after, attention=attention, folder=folder)
+
+
+async def _sources_page(
+    request: Request,
+    parts: WithParts,
+    reader: Reader,
+    *,
+    after: int | None = None,
+    attention: bool = False,
+    folder: str | None = None,
+    wrong: BadInput | AlreadyThere | None = None,
+    typed: str = "",
+) -> Response:
+    found = await parts.db.read(
+        sources.overview, reader, parts.now(), after=after, limit=PAGE + 1, folder=folder, attention=attention
+    )
+    shown, more = cursors.cut(found.sources, PAGE, cursors.of_row)
+    return show(
+        request,
+        "sources.html",
+        wrong.status if wrong else 200,
+        sources=shown,
+        counts=found.posts,
+        total=sum(found.by_status.values()),
+        troubled=sum(found.by_status.get(status, 0) for status in sources.NEEDS_ATTENTION),
+        folders=found.folders,
+        attention=attention,
+        folder=folder,
+        next_cursor=more,
+        wrong=wrong,
+        typed=typed,
+        section="sources",
+    )
+
+
+@router.post("/sources")
+async def add(
+    request: Request,
+    parts: WithParts,
+    reader: CurrentReader,
+    address: Annotated[str, Form()] = "",
+    folder: Annotated[Name | None, Form()] = None,
+    kind: Annotated[str, Form(max_length=20)] = "",
+    next: Annotated[str, Form()] = "/sources",
+) -> Response:
+    try:
+        await parts.db.write(
+            sources.follow_new, reader, address, parts.now(), folder=folder, seal=parts.seal, kind=kind or None
+        )
+    except (BadInput, AlreadyThere) as error:
+        return await _sources_page(request, parts, reader, wrong=error, typed=address)
+    parts.wake()
+    return go(next)
+
+
+@router.get("/sources/rows")
+async def rows(
+    request: Request, parts: WithParts, reader: CurrentReader, id: Annotated[list[AnyId], Query(max_length=100)]
+) -> Response:
+    """The rows of these sources alone, for a page that keeps itself up to date."""
+    found, counts = await parts.db.read(sources.some, reader, id, parts.now())
+    return show(request, "rows.html", sources=found, counts=counts)
+
+
+@router.post("/sources/refresh")
+async def refresh_all(parts: WithParts, reader: CurrentReader) -> Response:
+    await refresh.request_all(parts.db, reader, parts.now)
+    parts.wake()
+    return go("/sources")
+
+
+@router.post("/sources/opml")
+async def import_opml(
+    request: Request, parts: WithParts, reader: CurrentReader, document: Annotated[UploadFile, File()]
+) -> Response:
+    done = await sources.import_opml(parts.db, reader, await document.read(), parts.now, parts.seal)
+    parts.wake()
+    return show(request, "imported.html", done=done, section="sources")
+
+
+@router.post("/sources/starter")
+async def add_starter_set(
+    parts: WithParts, reader: CurrentReader, groups: Annotated[list[str] | None, Form()] = None
+) -> Response:
+    await sources.follow_starter_set(parts.db, reader, groups or [], parts.now, parts.seal)
+    parts.wake()
+    return go("/")
+
+
+@router.get("/sources/{source_id}")
+async def source_page(request: Request, parts: WithParts, reader: CurrentReader, source_id: Id) -> Response:
+    now = parts.now()
+    found = await parts.db.read(sources.detail, reader, source_id, now)
+    published = await parts.db.read(sources.publishing, source_id, now, DAYS)
+    return show(
+        request,
+        "source.html",
+        source=found.source,
+        visits=found.visits,
+        posts=found.posts,
+        pushed_since=found.pushed_since,
+        tier=published.tier,
+        spark=bars([(f"{day:%d %b}", count) for day, count in published.days], height=SPARK_HEIGHT),
+        spark_total=sum(count for _, count in published.days),
+        days=DAYS,
+        chart=(charts.WIDTH, SPARK_HEIGHT),
+        listing=published.listing,
+        best=published.listing.posts[:BEST] if published.listing else [],
+        progress=published.checkpoint,
+        section="sources",
+    )
+
+
+@router.post("/sources/{source_id}/refresh")
+async def refresh_one(
+    parts: WithParts, reader: CurrentReader, source_id: Id, next: Annotated[str, Form()] = "/sources"
+) -> Response:
+    await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
+    parts.wake()
+    return go(next)
+
+
+@router.post("/sources/{source_id}/unfollow")
+async def unfollow(parts: WithParts, reader: CurrentReader, source_id: Id) -> Response:
+    await parts.db.write(sources.unfollow, reader, source_id, parts.now())
+    return go("/sources")
+
+
+@router.post("/sources/{source_id}/checkpoint/clear")
+async def clear_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> Response:
+    await parts.db.write(crawling.clear_checkpoint, reader, source_id, parts.now())
+    return go(f"/sources/{source_id}")

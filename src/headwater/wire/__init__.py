@@ -1,0 +1,65 @@
+"""The composition root: reads the settings and puts the parts together. Only the ways in import it.
+
+`parts` has what every way in works with, `access` what opens connections to the outside, `loops` what runs for good.
+"""
+
+from headwater.wire.access import (
+    open_client,
+    open_parsers,
+    open_reddit_client,
+    reddit_access,
+    reddit_budget,
+    x_access,
+    x_allowance,
+    x_token,
+)
+from headwater.wire.loops import (
+    all_loops,
+    ask_hubs,
+    catch_up,
+    crawling,
+    deliver_webhooks,
+    follow_log,
+    heal_images,
+    hear_of_events,
+    pace,
+    periodic_tools,
+    save_images,
+    warm_up,
+)
+from headwater.wire.parts import Parts, home, image_folder, instance_name, open_parts, prepare_store, utc_now
+from headwater.work.periodic import JOBS, Job
+from headwater.work.periodic import named as job_named
+
+__all__ = [
+    "JOBS",
+    "Job",
+    "Parts",
+    "all_loops",
+    "ask_hubs",
+    "catch_up",
+    "crawling",
+    "deliver_webhooks",
+    "follow_log",
+    "heal_images",
+    "hear_of_events",
+    "home",
+    "image_folder",
+    "instance_name",
+    "job_named",
+    "open_client",
+    "open_parsers",
+    "open_parts",
+    "open_reddit_client",
+    "pace",
+    "periodic_tools",
+    "prepare_store",
+    "reddit_access",
+    "reddit_budget",
+    "save_images",
+    "utc_now",
+    "warm_up",
+    "x_access",
+    "x_allowance",
+    "x_token",
+]

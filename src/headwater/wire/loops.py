@@ -1,0 +1,256 @@
+"""What runs for good: the crawler, the consumers, webhooks, images and the periodic work, each with its tools."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+
+import structlog
+
+from headwater.access.robots import Robots
+from headwater.app import log as event_log
+from headwater.crawl import warm_up as warming
+from headwater.crawl.crawler import Crawler
+from headwater.crawl.images import ImageTools
+from headwater.crawl.monitors import AlertLimits
+from headwater.crawl.visit.shared import VisitTools
+from headwater.crawl.warm_up import Warmed
+from headwater.dedup import warm
+from headwater.errors import StoreUnavailable
+from headwater.events.delivery import Consumer
+from headwater.fetch.browser import Browser
+from headwater.follow import push
+from headwater.model import SavedVisit, Source
+from headwater.settings import Settings
+from headwater.store.log import wakeups
+from headwater.waiting import run_until
+from headwater.wire.access import client as open_any
+from headwater.wire.access import open_client, open_parsers, open_reddit_client, reddit_access, reddit_budget, x_access
+from headwater.wire.parts import Parts, image_folder, instance_name
+from headwater.work import consumers, crawl_loop, images, periodic, webhooks
+from headwater.work.crawl_loop import CrawlPace
+from headwater.work.periodic import JobTools
+
+log = structlog.get_logger()
+CLAIM_AHEAD = 3  # visits in hand for each one that may be on the wire, so that no connection waits for the database
+HUB_SECONDS = 10.0  # a hub has to answer within
+
+
+@asynccontextmanager
+async def all_loops(
+    parts: Parts, on_saved: Callable[[SavedVisit], None], stop: asyncio.Event
+) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Starts everything that `headwater up` runs beside the web server. On leaving, waits until all of it has ended."""
+    async with crawling(parts, on_saved) as crawler:
+        loops = [
+            asyncio.create_task(loop)
+            for loop in (
+                crawl_loop.run(parts.db, crawler, pace(parts.settings), parts.now, parts.woken, stop),
+                periodic.run_periodic(periodic_tools(parts), stop),
+                follow_log(parts, stop),
+                deliver_webhooks(parts, stop),
+                save_images(parts, stop),
+            )
+        ]
+        try:
+            yield loops
+        finally:
+            await asyncio.gather(*loops)
+
+
+@asynccontextmanager
+async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> AsyncIterator[Crawler]:
+    """Opens a crawler with its clients and parsers. On leaving, visits under way finish or are given back."""
+    settings = parts.settings
+    client, reddit, parsers = open_client(parts), open_reddit_client(parts), open_parsers(parts)
+    browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
+    tools = VisitTools(
+        fetch=client.fetch,
+        parsers=parsers,
+        now=parts.now,
+        chance=random.random,
+        interval=timedelta(seconds=settings.check_interval_seconds),
+        visit_seconds=settings.visit_seconds,
+        gap=settings.host_gap_seconds,
+        paused_until={},
+        unseal=parts.unseal,
+        access={"reddit": reddit_access(parts, reddit), "x": x_access(parts, client)},
+        robots=Robots(parts.db, client.fetch, parsers, settings.user_agent, parts.now),
+        browser=browser.fetch,
+    )
+    crawler = Crawler(parts.db, tools, on_saved)
+    parts.parsers = parsers
+    try:
+        yield crawler
+    finally:
+        parts.parsers = None
+        await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
+        await browser.close()
+        await client.close()
+        await reddit.close()
+        await parsers.close()
+
+
+def pace(settings: Settings) -> CrawlPace:
+    return CrawlPace(
+        most_in_hand=settings.max_concurrency * CLAIM_AHEAD,
+        lease_for=timedelta(seconds=settings.lease_seconds),
+        gap=timedelta(seconds=settings.host_gap_seconds),
+    )
+
+
+async def follow_log(parts: Parts, stop: asyncio.Event) -> None:
+    """Runs the consumers until `stop` is set. They follow Kafka if it is configured, and the table otherwise."""
+    async with asyncio.TaskGroup() as group:
+        for consumer in parts.consumers:
+            group.create_task(_follow(parts, consumer, stop))
+
+
+async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None:
+    if consumer.name == "fold":
+        await run_until(stop, prepare_folding(parts))
+    brokers = parts.settings.kafka_bootstrap_servers
+    if brokers is None:
+        await consumers.consume(parts.db, [consumer], parts.new_events, parts.now, stop)
+    else:
+        from headwater.events.kafka import follow  # an extra
+
+        await follow.follow(parts.db, consumer, brokers, parts.now, stop)
+
+
+async def catch_up(parts: Parts) -> None:
+    """Brings the consumers to the end of the log. Folding is left out until `headwater up` has compiled it."""
+    at_hand = [one for one in parts.consumers if one.name != "fold" or warm.is_compiled()]
+    await consumers.catch_up(parts.db, at_hand, parts.now)
+
+
+async def hear_of_events(parts: Parts, stop: asyncio.Event) -> None:
+    """Wakes this process when another one appends events. Processes that share an SQLite file look once a second."""
+    if not parts.db.is_sqlite:
+        await wakeups.listen(parts.db, parts.new_events.send, stop)
+
+
+async def prepare_folding(parts: Parts) -> None:
+    """Builds the index of stories before there is anything to decide. The other consumers do not wait for it."""
+    if parts.settings.fold == "off":
+        return
+    await warm.compile_all()
+    try:
+        await parts.db.read(parts.folding.prepare, parts.now())
+    except StoreUnavailable as error:
+        log.warning("folding.waits", error=error.detail)  # it is built when there is something to decide
+    warm.let_go_of_compiler()
+
+
+async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:
+    """Sends what waits for webhooks until `stop` is set."""
+    settings = parts.settings
+    client = open_any(
+        parts,
+        user_agent=settings.user_agent,
+        timeout=webhooks.ANSWER_SECONDS,
+        max_bytes=webhooks.ANSWER_BYTES,
+        connections=webhooks.CONCURRENCY,
+        max_redirects=0,
+    )
+    tools = webhooks.DeliveryTools(client.fetch, parts.unseal, instance_name(settings), parts.now, random.random)
+    try:
+        patience = timedelta(seconds=settings.shutdown_seconds)
+        await webhooks.deliver(parts.db, tools, parts.new_events, patience, stop)
+    finally:
+        await client.close()
+
+
+async def save_images(parts: Parts, stop: asyncio.Event) -> None:
+    """Downloads the images of posts until `stop` is set, if that is switched on."""
+    settings = parts.settings
+    if settings.images == "off":
+        await stop.wait()
+        return
+    client = open_client(parts)
+    tools = ImageTools(
+        partial(client.fetch, max_bytes=settings.image_max_bytes), image_folder(settings), settings.image_max_bytes
+    )
+    pace = images.ImagePace(timedelta(seconds=settings.host_gap_seconds), settings.images_total_mb * 1024 * 1024)
+    clock = images.ImageClock(parts.now, random.random)
+    try:
+        patience = timedelta(seconds=settings.shutdown_seconds)
+        await images.save_images(parts.db, tools, pace, clock, patience, stop)
+    finally:
+        await client.close()
+
+
+async def heal_images(parts: Parts) -> int:
+    if parts.settings.images == "off":
+        return 0
+    return await images.heal(parts.db, image_folder(parts.settings), parts.now)
+
+
+async def ask_hubs(parts: Parts) -> int:
+    """Asks the hubs that are due to push to this instance. Returns how many were asked."""
+    if not parts.settings.public_url:
+        return 0
+    client = open_client(parts)
+    try:
+        ask = partial(client.fetch, timeout=HUB_SECONDS)
+        return await push.ask_hubs(parts.db, ask, parts.settings.public_url, parts.hub_secret, parts.now)
+    finally:
+        await client.close()
+
+
+async def warm_up(
+    parts: Parts,
+    communities: Sequence[Source] | None = None,
+    *,
+    patient: bool = False,
+    on_warmed: Callable[[Warmed], None] = lambda _: None,
+) -> int:
+    """Caches listings of these communities, or of the pool's. Returns how many were cached."""
+    settings = parts.settings
+    plan = warming.Plan(
+        settings.warm_up_sort,
+        settings.warm_up_time_filter,
+        settings.warm_up_limit,
+        settings.warm_up_batch,
+        timedelta(hours=settings.hot_cache_ttl_hours),
+    )
+    client, parsers = open_reddit_client(parts), parts.parsers or open_parsers(parts)
+    try:
+        tools = warming.WarmUpTools(parts.db, reddit_access(parts, client), parsers, parts.now)
+        return await warming.warm_up(tools, plan, communities, patient=patient, on_warmed=on_warmed)
+    finally:
+        await client.close()
+        if parsers is not parts.parsers:
+            await parsers.close()
+
+
+async def _wake_crawl_loop(parts: Parts) -> None:
+    parts.wake()
+
+
+def periodic_tools(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_crawl_loop) -> JobTools:
+    """Returns what the periodic work needs. Where no crawl loop runs, `visit_due` says who visits what is due."""
+    settings = parts.settings
+    kept_for = timedelta(days=settings.event_history_days)
+    return JobTools(
+        db=parts.db,
+        now=parts.now,
+        lease_for=timedelta(seconds=settings.lease_seconds),
+        hot_for=timedelta(hours=settings.hot_cache_ttl_hours),
+        visits_kept=timedelta(days=settings.visit_history_days),
+        limits=AlertLimits(
+            settings.monitor_api_threshold,
+            settings.monitor_cache_hit_threshold,
+            timedelta(minutes=settings.monitor_crawl_stale_minutes),
+        ),
+        budget=reddit_budget(settings),
+        visit_due=lambda: visit_due(parts),
+        warm_up=lambda: warm_up(parts),
+        ask_hubs=lambda: ask_hubs(parts),
+        forget_events=lambda: event_log.forget_old(parts.db, parts.now(), kept_for, has_cursors=parts.follows_table),
+        heal_images=lambda: heal_images(parts),
+    )
