@@ -73,3 +73,15 @@ async def test_a_document_that_needs_too_much_memory_is_stopped() -> None:
         await titles(parsers, rss(*["x" * 20_000] * 4_000))
     assert await titles(parsers, rss("small")) == ["small"]
     await parsers.close()
+
+
+async def test_a_hub_is_reported_only_for_a_kind_that_can_be_pushed() -> None:
+    body = rss("post").replace(
+        "<channel>", '<channel><link xmlns="http://www.w3.org/2005/Atom" rel="hub" href="/hub"/>'
+    )
+    parsers = Parsers(1, cpu_seconds=10, memory_mb=512, max_bytes=1_000_000)
+    feed = await parsers.read(SOURCE, SourceState(), answer(body))
+    community = await parsers.read(SOURCE._replace(kind="reddit"), SourceState(), answer(body))
+    assert (feed.facts.hub, community.facts.hub) == ("https://news.example/hub", None)
+    assert len(community.posts) == len(feed.posts) == 1
+    await parsers.close()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sources.forums.dates import moment_of
+from headwater.sources.forums.dates import parse_forum_date
 from support.posts import NOON
 
 MONDAY_NOON = NOON  # Monday, 2 November 2026, 12:00
@@ -51,29 +51,29 @@ MONDAY_NOON = NOON  # Monday, 2 November 2026, 12:00
     ],
 )
 def test_a_date_is_read_however_it_is_written(text: str, expected: tuple[int, ...]) -> None:
-    assert moment_of(text, MONDAY_NOON) == datetime(*expected[:3], *expected[3:], tzinfo=UTC)
+    assert parse_forum_date(text, MONDAY_NOON) == datetime(*expected[:3], *expected[3:], tzinfo=UTC)
 
 
 @pytest.mark.parametrize("text", ["", "alder", "Joined: some time", "1970-01-01", "9999-12-31", "13-45 99:99", "#501"])
 def test_what_names_no_moment_or_an_impossible_one_is_none(text: str) -> None:  # H45
-    assert moment_of(text, MONDAY_NOON) is None
+    assert parse_forum_date(text, MONDAY_NOON) is None
 
 
 def test_the_forums_own_zone_counts_for_dates_without_one_alone() -> None:
     eight = datetime(2024, 3, 5, 8, 0, tzinfo=UTC)
-    assert moment_of("2024-3-5 16:00", MONDAY_NOON, 480) == eight
-    assert moment_of("2024-03-05T08:00:00Z", MONDAY_NOON, 480) == eight
-    assert moment_of("2024-03-05 16:00:00 +08:00", MONDAY_NOON, 0) == eight
-    assert moment_of("昨天 01:00", MONDAY_NOON, 480) == datetime(2026, 10, 31, 17, 0, tzinfo=UTC)
+    assert parse_forum_date("2024-3-5 16:00", MONDAY_NOON, 480) == eight
+    assert parse_forum_date("2024-03-05T08:00:00Z", MONDAY_NOON, 480) == eight
+    assert parse_forum_date("2024-03-05 16:00:00 +08:00", MONDAY_NOON, 0) == eight
+    assert parse_forum_date("昨天 01:00", MONDAY_NOON, 480) == datetime(2026, 10, 31, 17, 0, tzinfo=UTC)
 
 
 @given(st.text(max_size=120), st.integers(-900, 900))
 def test_any_text_is_a_moment_that_can_be_true_or_none(text: str, zone: int) -> None:  # H45 H47
-    moment = moment_of(text, MONDAY_NOON, zone)
+    moment = parse_forum_date(text, MONDAY_NOON, zone)
     assert moment is None or datetime(1990, 1, 1, tzinfo=UTC) <= moment <= MONDAY_NOON + timedelta(days=2)
 
 
 @given(st.from_regex(r"[0-9]{1,6} ?(分钟|小时|天|months|years|hours) ?(前|ago)", fullmatch=True))
 def test_any_distance_lies_in_the_past(text: str) -> None:
-    moment = moment_of(text, MONDAY_NOON)
+    moment = parse_forum_date(text, MONDAY_NOON)
     assert moment is None or moment <= MONDAY_NOON

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from written import NO_PINS, SITE, WRITTEN, Written
 
 from headwater.model import Image, Item, Page, Reference, Response, Source, SourceState
 from headwater.sources import KINDS, forum
-from headwater.sources.forums.software import PROFILES
+from headwater.sources.forums import profile
+from headwater.sources.forums.profile import SOFTWARE, profiles
+from headwater.sources.forums.selectors import check_pattern, check_selectors
 from support.posts import NOON
 
 EVERY = [pytest.param(name, written, id=name) for name, written in WRITTEN.items()]
@@ -30,7 +35,46 @@ def read_thread(written: Written) -> Page:
 
 
 def test_every_profile_is_shown_here() -> None:
-    assert set(WRITTEN) == set(PROFILES)
+    assert set(WRITTEN) == set(profiles())
+
+
+def test_every_profile_is_a_file_that_ships_with_the_package() -> None:
+    folder = Path(profile.__file__).parent / "profiles"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.toml" for name in SOFTWARE)
+
+
+@pytest.mark.parametrize("name", SOFTWARE)
+def test_a_profile_passes_the_checks_of_a_sources_settings(name: str) -> None:
+    found = profiles()[name]
+    check_selectors("signs", found.signs)
+    for line_name, line in found.selectors.lines().items():
+        is_pattern = line_name in ("thread_id", "post_id_pattern")
+        (check_pattern if is_pattern else check_selectors)(line_name, line)
+    forum.check({"selectors": found.selectors.lines(), "utc_offset": found.utc_offset})
+
+
+@pytest.mark.parametrize(("name", "written"), EVERY)
+def test_what_a_profile_says_can_be_said_in_settings_instead(name: str, written: Written) -> None:
+    """A shipped profile and a source's settings have one format."""
+    found = profiles()[name]
+    settings = {"profile": "generic", "selectors": found.selectors.lines(), "utc_offset": found.utc_offset}
+    own = SOURCE._replace(settings=settings)
+    listed = forum.read(own, SourceState(), page(written.list_url, written.list_page))
+    assert listed.items == read_list(written).items
+    thread = forum.read_item(own, THREAD, page(written.thread_url, written.thread_page))
+    assert thread.posts == read_thread(written).posts
+
+
+def test_profiles_are_not_read_before_the_first_forum_page() -> None:
+    """A parser process that reads no forum does not pay for them when it starts."""
+    program = (
+        "import sys\n"
+        "from headwater.sources import KINDS\n"
+        "from headwater.sources.forums.profile import profiles\n"
+        "print('tomllib' in sys.modules, profiles.cache_info().currsize)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["False", "0"]
 
 
 @pytest.mark.parametrize(("name", "written"), EVERY)
@@ -111,6 +155,6 @@ def test_a_page_in_another_charset_is_read_by_what_it_declares() -> None:  # H33
 
 def test_the_kind_is_crawled_page_by_page() -> None:
     kind = KINDS["forum"]
-    assert kind.paged
+    assert kind.is_list
     assert kind.read_item is not None
     assert kind.first(SOURCE, SourceState()).url == SOURCE.address

@@ -143,9 +143,9 @@ def test_a_login_page_instead_of_the_article_is_a_wall() -> None:
     # H29
     with pytest.raises(Blocked, match="login page instead of the article"):
         post_of(page("<form><input type=password></form>"))
-    with pytest.raises(Blocked, match="checks for robots"):
+    with pytest.raises(Blocked, match="a bot check instead of the article"):
         post_of(page("<title>Just a moment</title><div class=cf-chl-x></div>"))
-    with pytest.raises(ReadFailed, match="No text"):
+    with pytest.raises(ReadFailed, match="No article text"):
         post_of(page("<p>Gone</p>"))
     with pytest.raises(EmptyAnswer):  # H28
         post_of(b"  \n")

@@ -221,7 +221,7 @@ def test_a_list_is_recognised_and_an_article_or_a_front_door_is_not() -> None:
         ({"items": "a[["}, "not a CSS selector"),
         ({"id_pattern": "("}, "not a regular expression"),
         ({"id_pattern": "abc"}, "exactly one group"),
-        ({"min_id": 9, "max_id": 1}, "no article lies between"),
+        ({"min_id": 9, "max_id": 1}, "no article is between"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_in_words_that_name_them(settings: dict[str, Any], words: str) -> None:

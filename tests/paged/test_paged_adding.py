@@ -39,7 +39,7 @@ async def test_a_site_without_a_feed_becomes_what_can_read_its_pages_and_says_so
     report = await visit_board(parts, source_id)
     assert (report["outcome"], report["new"]) == ("ok", 1)
     [source] = parts.db.read_now(sources.watched, owner, parts.now())
-    assert source.note == "This site has no feed, so its pages are read, as board."
+    assert source.note == "This site has no feed, so its pages are read, as a board."
     assert (source.title, source.status) == ("this is a board", "ok")
 
 

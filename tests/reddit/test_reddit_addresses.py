@@ -48,7 +48,7 @@ def test_every_spelling_of_a_community_is_one_address(typed: str) -> None:
     ],
 )
 def test_what_is_no_community_stays_an_address(typed: str) -> None:
-    assert reddit.community_address(typed) is None
+    assert reddit.address_of(typed) is None
     assert kind_and_address(typed)[0] == "rss"
 
 

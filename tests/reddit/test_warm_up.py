@@ -66,7 +66,7 @@ async def test_the_best_of_the_month_is_cached_and_nothing_else_changes(
     assert listing is not None
     scores = [post["score"] for post in listing.posts]
     assert scores == sorted(scores, reverse=True)
-    assert parts.db.read_now(listings.coverage, parts.now()) == (15, 15)
+    assert parts.db.read_now(warming.warmth, parts.now()) == (15, 15)
 
 
 async def test_what_is_visited_after_a_warm_up_is_stored_as_if_there_had_been_none(
@@ -101,7 +101,7 @@ async def test_a_warm_up_takes_only_what_is_left_of_the_budget_and_goes_on_with_
         assert sorted({one.source for one in told}) == sorted(row.address for row in rows(parts, sources))
         assert await warming.warm_up(tools, PLAN) == 0, "they are younger than two hours"
         reddit.clock.advance(24 * HOUR)
-        assert parts.db.read_now(listings.coverage, parts.now()) == (8, 0)
+        assert parts.db.read_now(warming.warmth, parts.now()) == (8, 0)
         assert parts.db.write_now(listings.remove_expired, parts.now()) == 8
 
 

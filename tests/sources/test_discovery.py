@@ -7,7 +7,7 @@ from feeds_by_hand import atom, rss
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sources.discovery import Candidate, address_rules, common_paths, links_in_page, looks_like_feed
+from headwater.sources.discovery import FeedLink, address_rules, common_paths, links_in_page, looks_like_feed
 
 YOUTUBE = "https://www.youtube.com/feeds/videos.xml?"
 
@@ -64,10 +64,10 @@ PAGE = b"""<!DOCTYPE html><html><head><base href="/site/">
 
 def test_the_links_of_a_page_come_best_first_and_comments_last() -> None:
     assert links_in_page(PAGE, "https://a.example/x") == [
-        Candidate("https://b.example/atom", "", "application/atom+xml"),
-        Candidate("https://a.example/site/feed", "News & more", "application/rss+xml"),
-        Candidate("https://a.example/rss.xml", "Subscribe", ""),
-        Candidate("https://a.example/site/comments/feed", "Comments on A", "application/rss+xml"),
+        FeedLink("https://b.example/atom", "", "application/atom+xml"),
+        FeedLink("https://a.example/site/feed", "News & more", "application/rss+xml"),
+        FeedLink("https://a.example/rss.xml", "Subscribe", ""),
+        FeedLink("https://a.example/site/comments/feed", "Comments on A", "application/rss+xml"),
     ]
 
 

@@ -180,7 +180,7 @@ def _recognise(source: Source, response: Response) -> Mapping[str, object] | Non
     return {"max_pages": 3} if b"this is a board" in response.body else None
 
 
-BOARD = Kind("board", _first, _read, paged=True, read_item=_read_item, recognise=_recognise)
+BOARD = Kind("board", "board", "boards", _first, _read, shape="list", read_item=_read_item, recognise=_recognise)
 BOARD_KINDS = {**KINDS, "board": BOARD}
 
 

@@ -70,7 +70,7 @@ def test_what_is_no_list_is_a_failure_that_says_so(body: bytes, failure: type[So
     [
         ("resource-not-found", "Could not find user with username: [hashrate].", ReadFailed, "no account @hashrate"),
         ("resource-not-found", "User has been suspended: [hashrate].", Blocked, "suspended"),
-        ("not-authorized-for-resource", "Sorry, you are not authorized to see the user.", Blocked, "protects"),
+        ("not-authorized-for-resource", "Sorry, you are not authorized to see the user.", Blocked, "protected"),
         ("resource-unavailable", "The user is withheld in your country.", Blocked, "withholds"),
     ],
 )
@@ -84,7 +84,7 @@ def test_an_account_that_shows_nothing_says_why(
 
 
 def test_an_account_that_protects_its_posts_is_known_from_its_look_up() -> None:
-    with pytest.raises(Blocked, match="protects"):
+    with pytest.raises(Blocked, match="protected"):
         read({"data": {"id": "77", "name": "A", "username": "hashrate", "protected": True}}, url=LOOKUP)
 
 

@@ -84,7 +84,7 @@ class XState(NamedTuple):
 def keep_token(conn: Connection, sealed: bytes, now: datetime) -> int:
     """Stores an encrypted token and makes the sources that wait for it due. Returns how many they are."""
     secrets.save(conn, SECRET, sealed, now)
-    return sources.make_due(conn, sources.visited_of_kind(conn, "x"), now)
+    return sources.make_due(conn, sources.visited_of_kind(conn, x.KIND.name), now)
 
 
 class MonthlyMeter:

@@ -9,10 +9,12 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from headwater.app import sources as followed
+from headwater.crawl import warm_up
 from headwater.crawl.checkpoint import Checkpoint
+from headwater.crawl.checkpoint import items_read as items_read
 from headwater.errors import NotFound
 from headwater.model import Reader
-from headwater.store.sources import limits, listings
+from headwater.store.sources import limits
 from headwater.store.sources.limits import Budget
 from headwater.store.sources.listings import ListingCoverage
 from headwater.store.visits import alerts, checkpoints, metrics
@@ -53,7 +55,7 @@ def progress(
         [one for one in alerts.all_alerts(conn) if one.cleared_at is None],
         limits.use_since(conn, budget, now - requests_for),
         counted.gather(conn, reader),
-        listings.coverage(conn, now),
+        warm_up.warmth(conn, now),
     )
 
 

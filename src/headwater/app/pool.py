@@ -14,6 +14,7 @@ from headwater.follow.add import Imported
 from headwater.follow.pool import Candidate
 from headwater.follow.tiers import BY_NAME, TIERS, Assignment
 from headwater.model import Reader
+from headwater.sources import KINDS
 from headwater.store.sources import pool
 from headwater.store.sources.pool import SourceRank
 
@@ -60,7 +61,8 @@ def pin_tier(conn: Connection, reader: Reader, name: str, tier: str | None) -> i
 def read_comments(conn: Connection, reader: Reader, name: str, *, wanted: bool) -> int:
     """Has the newest comments of a community read with each visit, or no longer. Returns its id."""
     source_id = followed.named(conn, reader, name)
-    if not pool.set_comments(conn, source_id, wanted):
+    with_comments = [kind.name for kind in KINDS.values() if kind.has_comments]
+    if not pool.set_comments(conn, source_id, wanted, with_comments):
         raise BadInput(f"{name} is not a community: only communities have comments that can be read.")
     return source_id
 

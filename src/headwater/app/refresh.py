@@ -18,6 +18,7 @@ from headwater.crawl.record import report
 from headwater.errors import BadInput
 from headwater.ids import uuid7
 from headwater.model import Reader, SavedVisit, Source
+from headwater.sources import KINDS
 from headwater.store import sources
 from headwater.store.db import Database
 from headwater.store.sources import WatchedSource, leases
@@ -91,7 +92,7 @@ def due(conn: Connection, now: datetime) -> list[int]:
 def community(conn: Connection, reader: Reader, name: str, now: datetime) -> Source:
     """Returns a followed community by its name. Raises BadInput for other kinds of sources."""
     found = followed.one(conn, reader, followed.named(conn, reader, name), now)
-    if found.kind != "reddit":
+    if not KINDS[found.kind].has_listings:
         raise BadInput(f"{name} is not a community: only communities are warmed up.")
     return Source(found.id, found.kind, found.address, found.title)
 

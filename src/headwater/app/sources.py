@@ -20,6 +20,7 @@ from headwater.follow.add import unfollow as unfollow
 from headwater.follow.discovery import choices
 from headwater.follow.opml import Outline
 from headwater.model import Reader
+from headwater.sources import DEFAULT, KINDS
 from headwater.store import sources
 from headwater.store.db import Database
 from headwater.store.posts import stream
@@ -32,8 +33,14 @@ from headwater.store.visits.checkpoints import CheckpointRow
 PAST_VISITS = 30
 NEEDS_ATTENTION = ("failing", "blocked", "empty", "silent", "retired")
 KIND_CHOICES = choices()  # the kinds that a person can choose where an address alone does not tell
+DEFAULT_KIND = DEFAULT.name
 _AT_ONCE = 200
 Seal = Callable[[str], bytes]
+
+
+def plural_of(kind: str) -> str:
+    """Returns what people call several sources of a kind."""
+    return KINDS[kind].plural
 
 
 class SourceDetail(NamedTuple):

@@ -13,7 +13,7 @@ from headwater.follow import discovery
 from headwater.follow.add import chosen
 from headwater.model import Item, Page, Request, Response, Source, SourceState
 from headwater.parse.pool import Parsers
-from headwater.sources import KINDS
+from headwater.sources import DEFAULT, KINDS
 
 Fetch = Callable[[Request], Awaitable[Response]]
 
@@ -30,14 +30,14 @@ class Tried(NamedTuple):
 
     @property
     def is_list(self) -> bool:
-        return KINDS[self.kind].paged
+        return KINDS[self.kind].is_list
 
 
 async def try_file(
     parsers: Parsers, name: str, content: bytes, now: datetime, kind: str | None, settings: Mapping[str, Any]
 ) -> Tried:
     """Parses a file as if it had been fetched."""
-    source = Source(0, kind or "rss", "", settings=settings)
+    source = Source(0, kind or DEFAULT.name, "", settings=settings)
     page = await parsers.read(source, SourceState(), Response("", 200, {}, content, now))
     return Tried(source.kind, name, page)
 
@@ -55,7 +55,7 @@ async def try_address(
 async def _try(source: Source, fetch: Fetch, parsers: Parsers, gap: float) -> Tried:
     answer = await fetch(KINDS[source.kind].first(source, SourceState()))
     judge(answer)
-    if KINDS[source.kind].paged:
+    if KINDS[source.kind].is_list:
         return await _try_list(source, answer, fetch, parsers)
     try:
         return Tried(source.kind, answer.url, await parsers.read(source, SourceState(), answer))

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from headwater.access import x as access
 from headwater.access.x import METER, NO_TOKEN, SECRET, XState
 from headwater.errors import KeyMissing, SourceFailure
+from headwater.sources import x
 from headwater.store import sources
 from headwater.store.db import Database
 from headwater.store.people import secrets
@@ -40,7 +41,7 @@ async def state(
     except KeyMissing as error:
         problem = error.detail
     used = await db.read(limits.used_this_month, METER, now)
-    followed = len(await db.read(sources.visited_of_kind, "x"))
+    followed = len(await db.read(sources.visited_of_kind, x.KIND.name))
     return XState(problem, used, allowance, limits.month_ends(now), followed)
 
 

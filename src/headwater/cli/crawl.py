@@ -188,7 +188,8 @@ def show_statistics(as_json: Json = False) -> None:
     if as_json:
         json_line(shaped(StatisticsJson, found))
         return
-    say(f"{found.total('forum')} threads and {found.total('news')} articles read, {found.failed} failed.")
+    read = " and ".join(f"{count} {items}" for items, count in crawling.items_read(found).items())
+    say(f"{read} read, {found.failed} failed.")
     if found.images:
         say("Images: " + ", ".join(f"{count} {state}" for state, count in sorted(found.images.items())) + ".")
     columns = ("id", "kind", "site", "board", "crawl", "read", "failed", "waiting", "posts", "images")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from headwater import text, wire
-from headwater.app import instance, x
+from headwater.app import instance, sources, x
 from headwater.cli.up import listen
 from headwater.errors import HeadwaterError
 from headwater.model import Response, Source, SourceState
@@ -86,7 +86,7 @@ async def _parsing(parts: Parts) -> Finding:
     parsers = wire.open_parsers(parts)
     answer = Response("http://sample.invalid/", 200, {}, _SAMPLE, datetime.now(UTC))
     try:
-        page = await parsers.read(Source(0, "rss", answer.url), SourceState(), answer)
+        page = await parsers.read(Source(0, sources.DEFAULT_KIND, answer.url), SourceState(), answer)
         return Finding("parsing process", len(page.posts) == 1, "parses a sample feed")
     except HeadwaterError as error:
         return Finding("parsing process", False, error.detail)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 HostOption = Annotated[str | None, typer.Option(help="Address to listen on.")]
 PortOption = Annotated[int | None, typer.Option(help="Port to listen on.")]
 CHECK_SECONDS = 15
-_FOLDERS = {"rss": "Newspapers", "reddit": "Communities", "forum": "Boards", "news": "News sites", "x": "Accounts"}
 
 
 def up(
@@ -78,7 +77,13 @@ def follow_all(parts: Parts, sites: list[Site]) -> None:
     owner = wire.prepare_store(parts)
     for kind, address, options in sites:
         parts.db.write_now(
-            sources.follow, owner, address, parts.now(), folder=_FOLDERS[kind], kind=kind, settings=options
+            sources.follow,
+            owner,
+            address,
+            parts.now(),
+            folder=sources.plural_of(kind).capitalize(),
+            kind=kind,
+            settings=options,
         )
 
 

@@ -13,9 +13,11 @@ import msgspec
 from sqlalchemy import Connection
 
 from headwater.model import Request, Source, StoredPost
+from headwater.sources import KINDS
 from headwater.store.visits import checkpoints
 from headwater.store.visits.checkpoints import CheckpointRow
 from headwater.store.visits.items import KnownItem
+from headwater.store.visits.statistics import Statistics
 
 MOST_SEEN = 200
 RUNNING, COMPLETED, ERROR = "running", "completed", "error"
@@ -142,6 +144,11 @@ def site_and_board(address: str) -> tuple[str, str]:
     """Returns the site of a list, and which list of the site it is."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}", parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def items_read(found: Statistics) -> dict[str, int]:
+    """How many items were read, by what people call them: threads, articles."""
+    return {kind.items: found.total(kind.name) for kind in KINDS.values() if kind.items}
 
 
 def in_order(id: str) -> tuple[int, int, str]:

@@ -80,7 +80,7 @@ class Crawler:
             return  # it waited too long here; the lease expires and the source is due again
         started_at = self._tools.now()
         try:
-            if self._tools.kinds[due.source.kind].paged:
+            if self._tools.kinds[due.source.kind].is_list:
                 finished = await listing.visit(due, self._tools, self._db)
             else:
                 finished = await document.visit(due, self._tools)

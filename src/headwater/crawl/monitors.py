@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from headwater.events import catalogue
 from headwater.events.catalogue import AlertFacts
+from headwater.sources import KINDS
 from headwater.store.log import outbox
 from headwater.store.people import accounts
 from headwater.store.sources import limits as budgets
@@ -60,7 +61,9 @@ def watch_calls(conn: Connection, budget: Budget, limits: AlertLimits, now: date
 
 
 def watch_cache(conn: Connection, limits: AlertLimits, now: datetime) -> AlertChanges:
-    return _keep(conn, CACHE_HITS, too_few_hits(*alerts.answers(conn, now - LATELY), limits), now)
+    # Not of every kind: the votes of a community change all the time.
+    kinds = [kind.name for kind in KINDS.values() if kind.is_often_unchanged]
+    return _keep(conn, CACHE_HITS, too_few_hits(*alerts.answers(conn, kinds, now - LATELY), limits), now)
 
 
 def watch_crawler(conn: Connection, limits: AlertLimits, now: datetime) -> AlertChanges:

@@ -12,18 +12,20 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import structlog
+from sqlalchemy import Connection
 
 from headwater.access.budget import Access
 from headwater.errors import SourceFailure
 from headwater.fetch.statuses import judge
 from headwater.model import Post, Source, SourceState
 from headwater.parse.pool import Parsers
-from headwater.sources import reddit
+from headwater.sources import KINDS
 from headwater.store.db import Database
 from headwater.store.sources import listings
-from headwater.store.sources.listings import Listing
+from headwater.store.sources.listings import Listing, ListingCoverage
 
 EVERY = timedelta(hours=2)
+_WITH_LISTINGS = [kind.name for kind in KINDS.values() if kind.has_listings]
 log = structlog.get_logger()
 
 
@@ -68,7 +70,7 @@ async def warm_up(
     next run begins with the oldest listing.
     """
     if communities is None:
-        communities = await tools.db.read(listings.due_for_warm_up, tools.now() - EVERY)
+        communities = await tools.db.read(listings.due_for_warm_up, _WITH_LISTINGS, tools.now() - EVERY)
     cached = 0
     for start in range(0, len(communities), plan.batch):
         batch = communities[start : start + plan.batch]
@@ -94,7 +96,7 @@ async def _listing(tools: WarmUpTools, plan: Plan, community: Source) -> Listing
     wanted = {"sort": plan.sort, "time_filter": plan.time_filter, "limit": plan.limit}
     source = community._replace(settings=wanted)
     try:
-        response = await tools.access.fetch(reddit.first(source, SourceState()))
+        response = await tools.access.fetch(KINDS[source.kind].first(source, SourceState()))
         judge(response)
         page = await tools.parsers.read(source, SourceState(), response)
     except SourceFailure as error:
@@ -102,6 +104,10 @@ async def _listing(tools: WarmUpTools, plan: Plan, community: Source) -> Listing
         return error
     now = tools.now()
     return Listing(community.id, now, now + plan.kept, [entry(post) for post in page.posts[: plan.limit]])
+
+
+def warmth(conn: Connection, now: datetime) -> ListingCoverage:
+    return listings.coverage(conn, _WITH_LISTINGS, now)
 
 
 def entry(post: Post) -> dict[str, Any]:

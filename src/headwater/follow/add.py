@@ -14,9 +14,7 @@ from headwater.events import catalogue
 from headwater.events.catalogue import SourceFacts, SubscriptionEnd
 from headwater.follow.opml import Outline
 from headwater.model import Reader
-from headwater.sources import KINDS
-from headwater.sources.reddit import community_address
-from headwater.sources.x import account_or_search
+from headwater.sources import DEFAULT, KINDS
 from headwater.store import sources
 from headwater.store.log import outbox
 from headwater.store.sources import Added
@@ -33,12 +31,12 @@ class Imported(NamedTuple):
 
 
 def kind_and_address(typed: str) -> tuple[str, str]:
-    """Returns what a person means: a Reddit community, an account or search of X, or the address of a feed or site."""
-    if community := community_address(typed):
-        return "reddit", community
-    if account := account_or_search(typed):
-        return "x", account
-    return "rss", urls.canonical(urls.with_scheme(typed))
+    """The kind and address that a person means. What no kind knows by its spelling is the address of a feed or site."""
+    for kind in KINDS.values():
+        address = kind.address_of(typed) if kind.address_of else None
+        if address:
+            return kind.name, address
+    return DEFAULT.name, urls.canonical(urls.with_scheme(typed))
 
 
 def chosen(typed: str, kind: str | None, settings: Mapping[str, Any]) -> tuple[str, str]:

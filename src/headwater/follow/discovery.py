@@ -12,8 +12,6 @@ from headwater.parse.pool import Parsers
 from headwater.sources import KINDS, discovery
 
 MOST_TRIES = 10
-# What people call the kinds that read the pages of a site.
-NAMES = {"forum": "a forum", "news": "a news site"}
 _NOT_HERE = (403, 404, 405, 406)
 
 
@@ -26,8 +24,8 @@ class Search(NamedTuple):
 
 
 def choices() -> list[tuple[str, str]]:
-    """Returns what a person may choose to read a site as, if its address does not say it: (kind, name)."""
-    return [(kind, name) for kind, name in NAMES.items() if kind in KINDS]
+    """What a person may want a site to be read as, where its address does not say it: (kind, name)."""
+    return [(kind.name, f"a {kind.label}") for kind in KINDS.values() if kind.recognise]
 
 
 def worth_a_search(reason: SourceFailure) -> bool:

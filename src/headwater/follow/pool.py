@@ -14,10 +14,9 @@ from sqlalchemy import Connection
 from headwater import urls
 from headwater.errors import BadAddress, BadDocument
 from headwater.follow import tiers
-from headwater.follow.add import Imported, follow
+from headwater.follow.add import Imported, follow, kind_and_address
 from headwater.follow.tiers import BY_NAME, Assignment
 from headwater.model import Reader
-from headwater.sources import reddit
 from headwater.store.sources import moves, pool
 
 COLUMNS = ["source", "tier", "categories"]
@@ -61,8 +60,11 @@ def _candidate(cells: list[str], line: int) -> Candidate:
 
 
 def address_of(source: str) -> str:
-    """Returns the address of a community written as r/name. Anything else is an address already."""
-    return reddit.community_address(source) or source
+    """The address of what a list names, such as r/name. One that cannot be used is refused later, by itself."""
+    try:
+        return kind_and_address(source)[1]
+    except BadAddress:
+        return source
 
 
 def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], now: datetime) -> Imported:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
+from headwater.sources import KINDS
 from headwater.store.sources.pool import SourceRank, TierChange
 
 STAYS_ABOVE = 0.9  # of the border: below this a source leaves its tier
@@ -72,8 +73,7 @@ def assignments(standings: Iterable[SourceRank]) -> list[Assignment]:
 
 
 def place_in(tier: Tier, standing: SourceRank) -> TierChange:
-    """Returns what the tier changes for this source. Only a community has listings to choose from."""
+    """What the tier means for this source. Only some kinds have listings to choose from."""
     listing = {"sort": tier.sort, "time_filter": tier.time_filter, "limit": tier.limit}
-    return TierChange(
-        standing.source_id, tier.name, tier.interval_seconds, listing if standing.kind == "reddit" else {}
-    )
+    settings = listing if KINDS[standing.kind].has_listings else {}
+    return TierChange(standing.source_id, tier.name, tier.interval_seconds, settings)

@@ -80,7 +80,9 @@ def _performed(task: ParseTask, response: Response, kinds: Mapping[str, Kind]) -
         assert kind.read_item is not None
         assert task.item is not None
         return Parsed(page=kind.read_item(task.source, task.item, response))
-    return Parsed(page=kind.read(task.source, task.state, response))
+    page = kind.read(task.source, task.state, response)
+    # A hub that nobody will be asked about is not worth remembering.
+    return Parsed(page=page if kind.can_be_pushed else page._replace(facts=page.facts._replace(hub=None)))
 
 
 def _recognised(source: Source, response: Response, kinds: Mapping[str, Kind]) -> Becoming | None:

@@ -1,6 +1,6 @@
-"""Where a site keeps its feeds: by its address alone, by its page, or by the usual paths. Nothing is fetched here.
+"""Where a site keeps its feeds: by its address alone, by the links on its page, or by common paths. Fetches nothing.
 
-A caller tries them in this order: `address_rules`, then the page itself (`looks_like_feed`, else `links_in_page`), then
+Callers try them in this order: `address_rules`, then the page itself (`looks_like_feed`, else `links_in_page`), then
 `common_paths`.
 """
 
@@ -18,12 +18,12 @@ from headwater.sources.feeds.markup import joined
 from headwater.text import plain
 from headwater.urls import safe_link
 
-MAX_CANDIDATES = 30
+MAX_LINKS = 30
 MAX_PAGE = 2_000_000
 
 
-class Candidate(NamedTuple):
-    """A feed that a page points at, as the page describes it."""
+class FeedLink(NamedTuple):
+    """A feed that a page links to, as the page describes it."""
 
     url: str
     title: str = ""
@@ -39,7 +39,7 @@ _FEED_TYPES = {
     "application/xml": 5,
     "text/xml": 5,
 }
-_ABOUT_COMMENTS = re.compile(r"\bcomments?\b|kommentar|commentaire|comentario|commenti|/comments/", re.IGNORECASE)
+_OF_COMMENTS = re.compile(r"\bcomments?\b|kommentar|commentaire|comentario|commenti|/comments/", re.IGNORECASE)
 _LOOKS_LIKE_FEED_LINK = re.compile(
     r"(?:/(?:feed|rss|atom|index\.rdf|feeds?/[\w-]+)(?:\.(?:xml|json|php))?/?|\.(?:rss|atom|rdf)|/(?:rss|feed|atom|index)\.xml"
     r"|[?&](?:feed|format|type)=(?:rss2?|atom|rdf|feed))(?:[?#].*)?$",
@@ -54,16 +54,16 @@ _JSON_FEED = re.compile(rb"\s*\{(?>.{0,4000}?\"version\"\s*:\s*\"https?:\\?/\\?/
 
 
 def looks_like_feed(body: bytes) -> bool:
-    """Whether a document begins as a feed does; `rss.read_feed` has the last word."""
+    """Whether a document starts like a feed; `rss.read_feed` has the last word."""
     start = as_utf8(body[:65_536], None)
     return _FEED_START.match(start) is not None or _JSON_FEED.match(start) is not None
 
 
-def links_in_page(body: bytes, url: str) -> list[Candidate]:
-    """The feeds that a page links to, best first; those of comments last."""
+def links_in_page(body: bytes, url: str) -> list[FeedLink]:
+    """The feeds that a page links to, best first; feeds of comments last."""
     page = LexborHTMLParser(as_utf8(body[:MAX_PAGE], None).decode("utf-8", "replace"))
     base = _base_of(page, url)
-    ranked: dict[str, tuple[tuple[int, ...], Candidate]] = {}
+    ranked: dict[str, tuple[tuple[int, ...], FeedLink]] = {}
     for position, node in enumerate(page.css("link[rel][href]")):
         rel = (node.attributes.get("rel") or "").lower().split()
         kind = (node.attributes.get("type") or "").lower().partition(";")[0].strip()
@@ -72,7 +72,7 @@ def links_in_page(body: bytes, url: str) -> list[Candidate]:
     for position, node in enumerate(page.css("a[href]")[:5_000]):
         if _LOOKS_LIKE_FEED_LINK.search(node.attributes.get("href") or ""):
             _add(ranked, node, base, "", (1, 0, position))
-    return [candidate for _, candidate in sorted(ranked.values())][:MAX_CANDIDATES]
+    return [link for _, link in sorted(ranked.values())][:MAX_LINKS]
 
 
 def _base_of(page: LexborHTMLParser, url: str) -> str:
@@ -81,18 +81,18 @@ def _base_of(page: LexborHTMLParser, url: str) -> str:
 
 
 def _add(
-    ranked: dict[str, tuple[tuple[int, ...], Candidate]], node: LexborNode, base: str, kind: str, rank: tuple[int, ...]
+    ranked: dict[str, tuple[tuple[int, ...], FeedLink]], node: LexborNode, base: str, kind: str, rank: tuple[int, ...]
 ) -> None:
     address = safe_link(node.attributes.get("href"), base)
     if not address or not address.startswith(("http://", "https://")) or address in ranked:
         return
     title = plain(node.attributes.get("title") or (node.text() if node.tag == "a" else ""))[:200]
-    about_comments = bool(_ABOUT_COMMENTS.search(title) or _ABOUT_COMMENTS.search(urlsplit(address).path))
-    ranked[address] = ((about_comments, *rank), Candidate(address, title, kind))
+    of_comments = bool(_OF_COMMENTS.search(title) or _OF_COMMENTS.search(urlsplit(address).path))
+    ranked[address] = ((of_comments, *rank), FeedLink(address, title, kind))
 
 
 def common_paths(address: str) -> list[str]:
-    """Addresses where sites of every kind keep their feed: below the page first, then at the root."""
+    """Addresses where many sites keep their feed: below the page first, then at the root."""
     parts = urlsplit(address)
     root = f"{parts.scheme}://{parts.netloc}"
     folder = parts.path if parts.path.endswith("/") else parts.path + "/"
@@ -117,7 +117,7 @@ _USUAL_NAMES = (
 
 
 def address_rules(address: str) -> list[str]:
-    """Feed addresses that follow from an address alone, for sites whose rule is known."""
+    """Feed addresses that follow from the address alone, for sites with a known rule."""
     try:
         parts = urlsplit(address if "://" in address else f"https://{address}")
     except ValueError:
@@ -128,7 +128,7 @@ def address_rules(address: str) -> list[str]:
         if pattern.fullmatch(host):
             return rule(host, steps, parts)
     if steps and steps[0].startswith("@") and len(steps[0]) > 1 and "@" not in steps[0][1:]:
-        # A profile on a Mastodon server, whatever its host.
+        # A profile on some Mastodon server.
         return [f"https://{parts.netloc}/{steps[0]}.rss"]
     return []
 
@@ -143,7 +143,7 @@ def _youtube(host: str, steps: list[str], parts: SplitResult) -> list[str]:
             return [f"{feed}channel_id={channel}"]
         case ["user", user, *_]:
             return [f"{feed}user={user}"]
-    # Handles (/@name, /c/name) have no address rule: the channel's page names its feed.
+    # Handles (/@name, /c/name) have no rule. The channel's page links to its feed.
     return []
 
 

@@ -1,11 +1,11 @@
-"""Forums: boards, their threads, the posts of a thread. The requests for them, and what their answers say.
+"""Forums: boards, their threads, and the posts of a thread.
 
     list page   -> recognise the software -> threads as items, the next page
     thread page -> recognise the software -> posts, the thread's next page
-                       | none that we know, or nothing where it should be
+                       | unknown software, or nothing where the profile says
                        +-> guess by what repeats on the page
 
-Discourse and Flarum are read by their JSON where the source's settings say what it is, and by their pages otherwise.
+Discourse and Flarum are read as JSON if the source's settings name them, and by their pages otherwise.
 """
 
 from __future__ import annotations
@@ -15,80 +15,90 @@ from typing import Any, NamedTuple
 
 from headwater.model import Item, Page, Request, Response, Source, SourceState
 from headwater.sources.forums import discourse, flarum
-from headwater.sources.forums.guess import read_guessed
-from headwater.sources.forums.guess_lists import read_guessed_list
-from headwater.sources.forums.lists import read_list
-from headwater.sources.forums.page import instead_of, parsed
-from headwater.sources.forums.settings import check as check
-from headwater.sources.forums.settings import profile_with, settings_of, zone_in
-from headwater.sources.forums.software import maker_of
-from headwater.sources.forums.threads import holds_posts, read_thread
+from headwater.sources.forums.guess import guess_thread
+from headwater.sources.forums.lists import guess_list, read_list
+from headwater.sources.forums.page import forum_page, is_json, nothing_found
+from headwater.sources.forums.profile import check as check
+from headwater.sources.forums.profile import profile_for, settings_of, software_of
+from headwater.sources.forums.threads import has_posts, read_thread
+from headwater.sources.kind import Kind
+
+NO_THREADS = "No threads were found on this page. Is it the list of a board?"
+THREAD_INSTEAD = "This page is a thread. Follow the board that it is in instead."
+NO_POSTS = "No posts were found on this page."
+_HEADERS = (("Accept", "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"),)
 
 
-class ByJson(NamedTuple):
-    """A forum that tells its lists and threads as JSON."""
+class JsonForum(NamedTuple):
+    """Software that serves its lists and threads as JSON."""
 
     list_request: Callable[[str], Request]
     read_list: Callable[[Response], Page]
     read_thread: Callable[[Item, Response], Page]
 
 
-_DISCOURSE = ByJson(discourse.list_request, discourse.read_list, discourse.read_thread)
-_BY_JSON = {
+_DISCOURSE = JsonForum(discourse.list_request, discourse.read_list, discourse.read_thread)
+_AS_JSON = {
     discourse.NAME: _DISCOURSE,
-    flarum.NAME: ByJson(flarum.list_request, flarum.read_list, flarum.read_thread),
+    flarum.NAME: JsonForum(flarum.list_request, flarum.read_list, flarum.read_thread),
 }
-NO_THREADS = "No threads were found on this page. Is it the list of a board?"
-THREAD_INSTEAD = "This page is a thread. Follow the board that it is in instead."
-_HEADERS = (("Accept", "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"),)
 
 
 def first(source: Source, state: SourceState) -> Request:
-    by_json = _BY_JSON.get(settings_of(source.settings).profile)
-    return by_json.list_request(source.address) if by_json else Request(source.address, _HEADERS)
+    """The first page of the board's list."""
+    as_json = _AS_JSON.get(settings_of(source.settings).profile)
+    return as_json.list_request(source.address) if as_json else Request(source.address, _HEADERS)
 
 
 def read(source: Source, state: SourceState, response: Response) -> Page:
+    """The threads on a page of the list."""
     settings = settings_of(source.settings)
-    if _is_json(response):
-        return _by_json(settings.profile).read_list(response)
-    page = parsed(response)
-    profile = profile_with(settings, maker_of(page))
-    listed = read_list(page, profile, zone_in(settings)) if profile else None
+    if is_json(response):
+        return _AS_JSON.get(settings.profile, _DISCOURSE).read_list(response)
+    page = forum_page(response)
+    profile = profile_for(settings, software_of(page))
+    listed = read_list(page, profile, settings.zone) if profile else None
     if listed is None or not listed.items:
-        # A page of software that we know, but with nothing where its threads should be, is not to be guessed at: it
-        # is empty, or it is a wall.
-        listed = None if profile else read_guessed_list(page)
+        # If the software is known but nothing is where its threads should be, the page is empty or keeps us out.
+        # Guessing would only find something else.
+        listed = None if profile else guess_list(page)
     if listed is None:
-        raise instead_of(page, THREAD_INSTEAD if profile and holds_posts(page, profile) else NO_THREADS)
+        raise nothing_found(page, THREAD_INSTEAD if profile and has_posts(page, profile) else NO_THREADS)
     return listed
 
 
 def read_item(source: Source, item: Item, response: Response) -> Page:
+    """The posts on a page of a thread."""
     settings = settings_of(source.settings)
-    if _is_json(response):
-        return _by_json(settings.profile).read_thread(item, response)
-    page = parsed(response)
-    profile = profile_with(settings, maker_of(page))
-    told = read_thread(page, profile, item, zone_in(settings)) if profile else None
-    if told is None or not told.posts:
-        told = read_guessed(page, item, zone_in(settings))
-    if told is None:
-        raise instead_of(page, "No posts were found on this page.")
-    return told
+    if is_json(response):
+        return _AS_JSON.get(settings.profile, _DISCOURSE).read_thread(item, response)
+    page = forum_page(response)
+    profile = profile_for(settings, software_of(page))
+    thread = read_thread(page, profile, item, settings.zone) if profile else None
+    if thread is None or not thread.posts:
+        thread = guess_thread(page, item, settings.zone)
+    if thread is None:
+        raise nothing_found(page, NO_POSTS)
+    return thread
 
 
 def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
-    """The settings with which the page at an address can be read as a forum's; None where it is of no known one."""
-    if _is_json(response):
+    """The settings with which a page can be read as a forum's; None if its software is unknown."""
+    if is_json(response):
         return None
-    maker = maker_of(parsed(response))
-    return {"profile": maker.name} if maker else None
+    profile = software_of(forum_page(response))
+    return {"profile": profile.name} if profile else None
 
 
-def _is_json(response: Response) -> bool:
-    return response.body[:64].lstrip()[:1] in (b"{", b"[")
-
-
-def _by_json(profile: str) -> ByJson:
-    return _BY_JSON.get(profile, _DISCOURSE)
+KIND = Kind(
+    "forum",
+    "forum",
+    "forums",
+    first,
+    read,
+    shape="list",
+    items="threads",
+    read_item=read_item,
+    recognise=recognise,
+    check=check,
+)

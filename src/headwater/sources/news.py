@@ -1,14 +1,13 @@
-"""News sites: the requests for their lists, what a list names, and what an article says.
+"""News sites: their lists of articles, and the articles.
 
-A list is a page with links, a JSON endpoint or a sitemap. The source's settings say which and how it is addressed
-(`sites.settings`); without settings its articles are found by what their links have in common (`sites.links`), and its
-next page by the link to it (`sites.following`). An article's text is found in its page by `sites.article`.
+A list is a page with links, a JSON endpoint or a sitemap. The source's settings say which it is and how it is addressed
+(`sites.settings`). Without settings, articles are found by what their links have in common (`sites.links`), and the
+next page by the link to it (`sites.paging`). `sites.article` finds the text of an article on its page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -16,14 +15,15 @@ from lxml.html import HtmlElement
 
 from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed
 from headwater.model import Facts, Item, Page, Post, Request, Response, Source, SourceState
-from headwater.sources.feeds.posts import EARLIEST, TOO_FAR_AHEAD
-from headwater.sources.sites.about import about
-from headwater.sources.sites.addresses import first_address, following_address
+from headwater.sources.feeds.dates import plausible
+from headwater.sources.interstitials import blocked
+from headwater.sources.kind import Kind
 from headwater.sources.sites.article import article_in
-from headwater.sources.sites.endpoint import Told, read_endpoint
-from headwater.sources.sites.following import following
+from headwater.sources.sites.endpoint import ListedArticle, read_endpoint
 from headwater.sources.sites.links import discovered, selected
-from headwater.sources.sites.page import page_of, wall_in
+from headwater.sources.sites.metadata import metadata_of
+from headwater.sources.sites.page import news_page
+from headwater.sources.sites.paging import first_address, linked_next_page, next_address
 from headwater.sources.sites.settings import NewsSettings, pattern, settings_of
 from headwater.sources.sites.sitemap import looks_like_sitemap, read_sitemap
 from headwater.text import text_hash
@@ -46,13 +46,13 @@ def check(settings: Mapping[str, Any]) -> None:
 
 
 def read(source: Source, state: SourceState, response: Response) -> Page:
-    """What a page of the list names. Articles that it tells whole are posts at once."""
+    """The articles on a page of the list. Those that the list contains in full are posts right away."""
     settings = settings_of(source.settings)
     if not response.body.strip(b" \t\r\n\0"):
-        raise EmptyAnswer("The server answered, but with nothing.")
+        raise EmptyAnswer("The server sent an empty answer.")
     form = settings.form if settings.form != "auto" else _form_of(response)
     if form == "sitemap":
-        return _read_map(settings, response)
+        return _read_sitemap(settings, response)
     if form == "json":
         return _read_endpoint(settings, response)
     is_first = identity(response.url) == identity(first(source, state).url)
@@ -60,36 +60,36 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
 
 
 def read_item(source: Source, item: Item, response: Response) -> Page:
-    """The article of a list's item. Its identity is the item's; the page may only say where it is at home."""
-    page = page_of(response)
-    said = about(page, response.received_at)
-    article = article_in(page, said)
+    """The article of an item. Its id is the item's; the page only decides its address."""
+    page = news_page(response)
+    metadata = metadata_of(page, response.received_at)
+    article = article_in(page, metadata)
     if len(article.text) < SHORTEST:
-        raise wall_in(page, "the article") or ReadFailed("No text of an article was found on the page.")
-    title = said.title or item.title
-    published = said.published or _true(item.created_at, response)
+        raise blocked(page.source, "the article") or ReadFailed("No article text was found on the page.")
+    title = metadata.title or item.title
+    published = metadata.published or plausible(item.created_at, response.received_at)
     post = Post(
         source_post_id=item.id,
-        url=said.url,
+        url=metadata.url,
         title=title,
         content=article.html,
-        author=said.author,
-        created_at=published or said.modified or response.received_at,
+        author=metadata.author,
+        created_at=published or metadata.modified or response.received_at,
         text_hash=text_hash(title, article.html),
-        dated=published is not None or said.modified is not None,
-        updated_at=said.modified,
-        lang=said.language,
-        images=article.pictures,
+        dated=published is not None or metadata.modified is not None,
+        updated_at=metadata.modified,
+        lang=metadata.language,
+        images=article.images,
     )
     return Page([post], None, Facts(format=FORMAT))
 
 
 def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
-    """The settings with which the page can be followed as a list; None where it is none."""
+    """The settings with which the page can be followed as a list; None if it is not a list."""
     if looks_like_sitemap(response.body):
         return {"form": "sitemap"}
     try:
-        page = page_of(response)
+        page = news_page(response)
     except ReadFailed:
         return None
     found = discovered(page)
@@ -99,36 +99,42 @@ def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
 
 
 def _read_links(settings: NewsSettings, response: Response, is_first: bool) -> Page:
-    page = page_of(response)
-    # Few alike are no list, but they can be the end of one.
+    page = news_page(response)
+    # A few links are not a list, but they can be the end of one.
     fewest = FEWEST_TO_FOLLOW if is_first else 1
     found = selected(page, settings.items) if settings.items else discovered(page, fewest)
     items = [Item(_id(settings, link.url), link.url, link.text) for link in found.links]
     items = _within(settings, items)
-    if not found.links and (wall := wall_in(page, "the list")):
-        raise wall
+    if not found.links and (failure := blocked(page.source, "the list")):
+        raise failure
     if not found.links and is_first:
         raise NotAFeed(_nothing_found(settings))
     if "{" in settings.list:
         ids = [int(item.id) for item in items if item.id.isascii() and item.id.isdigit()]
-        url = following_address(settings, response.url, ids, len(found.links), "")
+        url = next_address(settings, response.url, ids, len(found.links), "")
         by = "its number"
     else:
-        link = following(page)
-        url, by = (link.url, link.by) if link else (None, "")
-    said = about(page, response.received_at)
+        following = linked_next_page(page)
+        url, by = (following.url, following.by) if following else (None, "")
+    metadata = metadata_of(page, response.received_at)
     note = f"{len(items)} articles found by {found.by}" + (f", next page by {by}." if url else ".")
-    facts = Facts(FORMAT, said.title, response.url, said.language, truncated=found.truncated, note=note)
+    facts = Facts(FORMAT, metadata.title, response.url, metadata.language, truncated=found.truncated, note=note)
     return Page([], _request(url) if url else None, facts, _in_order(settings, items))
 
 
-def _read_map(settings: NewsSettings, response: Response) -> Page:
+def _read_sitemap(settings: NewsSettings, response: Response) -> Page:
     found = read_sitemap(response.body, response.url)
     if found.maps:
         note = f"The newest of {len(found.maps)} sitemaps is read."
         return Page([], _request(found.maps[0]), Facts(FORMAT, whole=False, note=note))
     items = [
-        Item(_id(settings, entry.url), entry.url, entry.title, entry.changed, _true(entry.published, response))
+        Item(
+            _id(settings, entry.url),
+            entry.url,
+            entry.title,
+            entry.changed,
+            plausible(entry.published, response.received_at),
+        )
         for entry in found.entries
     ]
     note = f"{len(items)} articles named by the sitemap."
@@ -140,36 +146,37 @@ def _read_map(settings: NewsSettings, response: Response) -> Page:
 def _read_endpoint(settings: NewsSettings, response: Response) -> Page:
     listed = read_endpoint(response.body, settings, response.url)
     posts, items = [], []
-    for told in listed.articles:
-        id = told.id or _id(settings, told.url)
-        if told.content:
-            posts.append(_told_post(told, id, response))
+    for article in listed.articles:
+        id = article.id or _id(settings, article.url)
+        if article.content:
+            posts.append(_listed_post(article, id, response))
         else:
-            items.append(Item(id, told.url, told.title, told.mark, _true(told.published, response)))
+            published = plausible(article.published, response.received_at)
+            items.append(Item(id, article.url, article.title, article.mark, published))
     ids = [int(one.id) for one in listed.articles if one.id.isascii() and one.id.isdigit()]
-    url = _following_told(settings, response.url, ids, len(listed.articles), listed.cursor)
+    url = _next_of_endpoint(settings, response.url, ids, len(listed.articles), listed.cursor)
     note = f"{len(listed.articles)} articles listed as JSON" + (", and more on the next page." if url else ".")
     facts = Facts(FORMAT, truncated=listed.truncated, note=note)
     return Page(posts, _request(url) if url else None, facts, _in_order(settings, _within(settings, items)))
 
 
-def _following_told(settings: NewsSettings, url: str, ids: list[int], count: int, cursor: str) -> str | None:
+def _next_of_endpoint(settings: NewsSettings, url: str, ids: list[int], count: int, cursor: str) -> str | None:
     if "{" in settings.list:
-        return following_address(settings, url, ids, count, cursor)
-    # Without a place for it, what the answer names is the next address itself.
+        return next_address(settings, url, ids, count, cursor)
+    # Without a template, what the answer names is the next address itself.
     return safe_link(cursor, url) if cursor and count and safe_link(cursor, url) != url else None
 
 
-def _told_post(told: Told, id: str, response: Response) -> Post:
-    published = _true(told.published, response)
+def _listed_post(article: ListedArticle, id: str, response: Response) -> Post:
+    published = plausible(article.published, response.received_at)
     return Post(
         source_post_id=id[:MAX_ID],
-        url=told.url,
-        title=told.title,
-        content=told.content,
-        author=told.author or None,
+        url=article.url,
+        title=article.title,
+        content=article.content,
+        author=article.author or None,
         created_at=published or response.received_at,
-        text_hash=text_hash(told.title, told.content),
+        text_hash=text_hash(article.title, article.content),
         dated=published is not None,
     )
 
@@ -182,7 +189,7 @@ def _form_of(response: Response) -> str:
 
 
 def _id(settings: NewsSettings, url: str) -> str:
-    """The id that the address names, else the address in its one spelling."""
+    """The id in the address, if a pattern says where it is; else the normalised address."""
     if settings.id_pattern and (found := pattern(settings.id_pattern).search(url)) and found[1]:
         return found[1][:MAX_ID]
     id = identity(url)
@@ -190,20 +197,20 @@ def _id(settings: NewsSettings, url: str) -> str:
 
 
 def _within(settings: NewsSettings, items: list[Item]) -> list[Item]:
-    """The items between the lowest and the highest id that are wanted; ids that are no numbers are not judged."""
+    """The items within `min_id` and `max_id`, and those whose ids are not numbers."""
     low, high = settings.min_id, settings.max_id
     if low is None and high is None:
         return items
-    return [item for item in items if not _number(item) or (low or 0) <= int(item.id) <= (high or int(item.id))]
+    return [item for item in items if not _has_number(item) or (low or 0) <= int(item.id) <= (high or int(item.id))]
 
 
-def _number(item: Item) -> bool:
+def _has_number(item: Item) -> bool:
     return item.id.isascii() and item.id.isdigit() and len(item.id) < 19
 
 
 def _in_order(settings: NewsSettings, items: list[Item]) -> tuple[Item, ...]:
-    """Ascending lists are read from the lowest id up, so that the watermark never passes what was not stored."""
-    if settings.order == "ascending" and all(map(_number, items)):
+    """The items in reading order. Ascending lists start at the lowest id, so that the watermark never skips one."""
+    if settings.order == "ascending" and all(map(_has_number, items)):
         return tuple(sorted(items, key=lambda item: int(item.id)))
     return tuple(items)
 
@@ -215,16 +222,25 @@ def _nothing_found(settings: NewsSettings) -> str:
 
 
 def _is_article(tree: HtmlElement, links: int) -> bool:
-    """Whether a page is an article that also names others."""
+    """Whether a page is an article that also links to others."""
     kind = str(next(iter(tree.xpath('.//meta[@property="og:type"]/@content')), ""))
     paragraphs = sum(length for node in tree.iter("p") if (length := len(node.text_content())) > 80)
     return paragraphs > 250 * links or (kind.lower() == "article" and paragraphs > 100 * links)
 
 
-def _true(moment: datetime | None, response: Response) -> datetime | None:
-    """A date that can be true."""
-    return moment if moment and EARLIEST <= moment <= response.received_at + TOO_FAR_AHEAD else None
-
-
 def _request(url: str) -> Request:
     return Request(url, (("Accept", ACCEPT),))
+
+
+KIND = Kind(
+    "news",
+    "news site",
+    "news sites",
+    first,
+    read,
+    shape="list",
+    items="articles",
+    read_item=read_item,
+    recognise=recognise,
+    check=check,
+)

@@ -1,6 +1,6 @@
-"""Reddit's posts as ours: from the API's JSON and from the public feed, so that both tell the same of one post.
+"""Posts and comments of Reddit, from the API's JSON or from the public feed. Both give the same post.
 
-Values of the wrong type are passed over, never converted. A post without a usable id is none.
+Values of the wrong type are skipped, never converted. A post without a usable id is skipped too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from html import escape, unescape
 from typing import Any
 
 from headwater.model import Enclosure, Post, Reference
+from headwater.sources.json_values import LARGEST_COUNT, Json, count, one_line, text
 from headwater.text import clean_html, printable, text_as_html, text_hash
 from headwater.urls import safe_link
 
@@ -19,24 +20,23 @@ SITE = "https://www.reddit.com"
 MAX_TITLE = 1_000
 MAX_NAME = 100
 MAX_ENCLOSURES = 20
-EARLIEST = datetime(2005, 1, 1, tzinfo=UTC).timestamp()  # Reddit is from then
-TOO_FAR_AHEAD = 600.0  # seconds; one clock may be off by that much
-_LARGEST = 2**31 - 1
+EARLIEST = datetime(2005, 1, 1, tzinfo=UTC).timestamp()  # when Reddit started
+TOO_FAR_AHEAD = 600.0  # seconds; a clock may be off by that much
 
 _ID = re.compile(r"t[1-6]_[0-9a-z]{1,20}")
 _GONE = {"[deleted]": "deleted", "[removed]": "removed"}
 _IMAGE = re.compile(r"\.(jpg|jpeg|png|gif|webp)(?:\?|$)", re.IGNORECASE)
-# The end of a feed's entry, after cleaning: who wrote it, its link, its comments.
+# The end of a feed's entry, after cleaning: its author, its link, its comments.
 _SUBMITTED = re.compile(r"\s*(?:&nbsp;|\s)*submitted by\s*(?:&nbsp;|\s)*<a [^>]*>\s*/?u/.*\Z", re.DOTALL)
 _FEED_LINK = re.compile(r"<a href=\"([^\"]*)\"[^>]*>\[link\]</a>")
 
 
-def is_id(text: str) -> bool:
-    return _ID.fullmatch(text) is not None
+def is_id(id: str) -> bool:
+    return _ID.fullmatch(id) is not None
 
 
 def posts_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
-    """The posts among what a listing lists, each once."""
+    """The posts of a listing, each once."""
     found = {}
     for child in children:
         data = child.get("data") if isinstance(child, dict) and child.get("kind") == "t3" else None
@@ -49,34 +49,34 @@ def posts_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
 
 
 def comments_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
-    """The comments among what a listing lists, each once, as replies."""
+    """The comments of a listing, each once, as replies."""
     found = {}
     for child in children:
         data = child.get("data") if isinstance(child, dict) and child.get("kind") == "t1" else None
         if not isinstance(data, dict):
             continue
-        id = _text(data, "name")
+        id = text(data, "name")
         if is_id(id) and id.startswith("t1_") and id not in found:
             found[id] = _comment(id, data, received_at)
     return list(found.values())
 
 
 def community_in(children: Sequence[Any]) -> str:
-    """The community's name as it writes it itself, from a post of it."""
+    """The community's name as it spells it itself, taken from one of its posts."""
     for child in children:
         data = child.get("data") if isinstance(child, dict) else None
-        if isinstance(data, dict) and _text(data, "subreddit_name_prefixed"):
-            return _line(_text(data, "subreddit_name_prefixed"), MAX_NAME)
+        if isinstance(data, dict) and text(data, "subreddit_name_prefixed"):
+            return one_line(text(data, "subreddit_name_prefixed"), MAX_NAME)
     return ""
 
 
 def from_feed(post: Post) -> Post:
-    """A post of the public feed, without what the feed adds around its text."""
+    """A post of the public feed, without what the feed adds to its text."""
     linked = _FEED_LINK.search(post.content)
     target = unescape(linked[1]) if linked else None
     link = target if target and not target.startswith(f"{SITE}/r/") else None
-    text, ends = _SUBMITTED.subn("", post.content)
-    content = _linked(link) if link and "<table" in text else text if ends else post.content
+    own, ends = _SUBMITTED.subn("", post.content)
+    content = _linked(link) if link and "<table" in own else own if ends else post.content
     if link and not content.strip():
         content = _linked(link)
     return post._replace(
@@ -87,43 +87,39 @@ def from_feed(post: Post) -> Post:
     )
 
 
-def _post(id: str, data: dict[str, Any], received_at: datetime) -> Post:
-    url = safe_link(_text(data, "permalink"), f"{SITE}/") or f"{SITE}/comments/{id.removeprefix('t3_')}"
-    title = _line(_text(data, "title"), MAX_TITLE)
+def _post(id: str, data: Json, received_at: datetime) -> Post:
+    url = safe_link(text(data, "permalink"), f"{SITE}/") or f"{SITE}/comments/{id.removeprefix('t3_')}"
+    title = one_line(text(data, "title"), MAX_TITLE)
     gone = _gone(data)
-    link = None if data.get("is_self") is True or gone else safe_link(_text(data, "url"), None)
+    link = None if data.get("is_self") is True or gone else safe_link(text(data, "url"), None)
     content = "" if gone else _content(data, url) or (_linked(link) if link else "")
-    published = _moment(data, "created_utc", received_at)
-    parent = _text(data, "crosspost_parent")
-    author = _line(_text(data, "author"), MAX_NAME)
-    return Post(
-        source_post_id=id,
-        url=url,
-        title=title,
-        content=content,
-        author=author if author and author not in _GONE else None,
-        created_at=published or received_at,
-        text_hash=text_hash(title, content),
-        dated=published is not None,
-        updated_at=_moment(data, "edited", received_at),
-        score=_count(data, "score"),
-        num_comments=_count(data, "num_comments"),
+    parent = text(data, "crosspost_parent")
+    return _written(id, url, title, content, data, received_at)._replace(
+        num_comments=count(data, "num_comments", least=-LARGEST_COUNT),
         reference=Reference("crosspost", parent) if is_id(parent) else None,
         enclosures=() if gone else tuple(_media(data, link))[:MAX_ENCLOSURES],
         extra=_extra(data, link, gone),
     )
 
 
-def _comment(id: str, data: dict[str, Any], received_at: datetime) -> Post:
-    on = _line(_text(data, "link_title"), MAX_TITLE)
-    url = safe_link(_text(data, "permalink"), SITE)
-    gone = _GONE.get(_text(data, "body").strip())
-    html = _text(data, "body_html")
-    content = clean_html(html, url or SITE).strip() if html else text_as_html(_text(data, "body"))
-    title, content = f"Re: {on}" if on else "", "" if gone else content
+def _comment(id: str, data: Json, received_at: datetime) -> Post:
+    thread_title = one_line(text(data, "link_title"), MAX_TITLE)
+    url = safe_link(text(data, "permalink"), SITE)
+    gone = _GONE.get(text(data, "body").strip())
+    html = text(data, "body_html")
+    content = clean_html(html, url or SITE).strip() if html else text_as_html(text(data, "body"))
+    title, content = f"Re: {thread_title}" if thread_title else "", "" if gone else content
+    parent, post = text(data, "parent_id"), text(data, "link_id")
+    return _written(id, url, title, content, data, received_at)._replace(
+        reference=Reference("reply", parent) if is_id(parent) else None,
+        extra={**({"post": post} if is_id(post) else {}), **({"gone": gone} if gone else {})},
+    )
+
+
+def _written(id: str, url: str | None, title: str, content: str, data: Json, received_at: datetime) -> Post:
+    """What posts and comments share."""
     published = _moment(data, "created_utc", received_at)
-    parent, post = _text(data, "parent_id"), _text(data, "link_id")
-    author = _line(_text(data, "author"), MAX_NAME)
+    author = one_line(text(data, "author"), MAX_NAME)
     return Post(
         source_post_id=id,
         url=url,
@@ -134,80 +130,61 @@ def _comment(id: str, data: dict[str, Any], received_at: datetime) -> Post:
         text_hash=text_hash(title, content),
         dated=published is not None,
         updated_at=_moment(data, "edited", received_at),
-        score=_count(data, "score"),
-        reference=Reference("reply", parent) if is_id(parent) else None,
-        extra={**({"post": post} if is_id(post) else {}), **({"gone": gone} if gone else {})},
+        score=count(data, "score", least=-LARGEST_COUNT),
     )
 
 
-def _id(data: dict[str, Any]) -> str | None:
-    name = _text(data, "name") or f"t3_{_text(data, 'id')}"
+def _id(data: Json) -> str | None:
+    name = text(data, "name") or f"t3_{text(data, 'id')}"
     return name if is_id(name) and name.startswith("t3_") else None
 
 
-def _gone(data: dict[str, Any]) -> str | None:
-    """Why there is no text any more: its author deleted it, or somebody removed it."""
-    if said := _GONE.get(_text(data, "selftext").strip()):
-        return said
-    by = _text(data, "removed_by_category")
+def _gone(data: Json) -> str | None:
+    """Why the text is gone: its author deleted it, or a moderator removed it."""
+    if gone := _GONE.get(text(data, "selftext").strip()):
+        return gone
+    by = text(data, "removed_by_category")
     if by:
         return "deleted" if by in ("deleted", "author") else "removed"
     return None
 
 
-def _content(data: dict[str, Any], url: str) -> str:
-    html = _text(data, "selftext_html")
-    return clean_html(html, url).strip() if html else text_as_html(_text(data, "selftext"))
+def _content(data: Json, url: str) -> str:
+    html = text(data, "selftext_html")
+    return clean_html(html, url).strip() if html else text_as_html(text(data, "selftext"))
 
 
 def _linked(link: str) -> str:
-    """What a post says that is nothing but a link."""
+    """The content of a post that is only a link."""
     return clean_html(f'<p><a href="{escape(link)}">{escape(link)}</a></p>', None)
 
 
-def _extra(data: dict[str, Any], link: str | None, gone: str | None) -> dict[str, Any]:
-    flair = _line(_text(data, "link_flair_text"), MAX_NAME)
+def _extra(data: Json, link: str | None, gone: str | None) -> Json:
+    flair = one_line(text(data, "link_flair_text"), MAX_NAME)
     facts = {"flair": flair, "link": link, "gone": gone}
-    marks = {name: True for name in ("over_18", "spoiler", "locked") if data.get(name) is True}
-    return {name: value for name, value in facts.items() if value} | marks
+    flags = {name: True for name in ("over_18", "spoiler", "locked") if data.get(name) is True}
+    return {name: value for name, value in facts.items() if value} | flags
 
 
-def _media(data: dict[str, Any], link: str | None) -> Iterator[Enclosure]:
+def _media(data: Json, link: str | None) -> Iterator[Enclosure]:
     if link and (image := _IMAGE.search(link)):
         yield Enclosure(link, "image/" + image[1].lower().replace("jpg", "jpeg"))
     media = data.get("media")
     video = media.get("reddit_video") if isinstance(media, dict) else None
-    if isinstance(video, dict) and (stream := safe_link(_text(video, "fallback_url"), None)):
+    if isinstance(video, dict) and (stream := safe_link(text(video, "fallback_url"), None)):
         yield Enclosure(stream, "video/mp4")
     gallery = data.get("media_metadata")
     for item in gallery.values() if isinstance(gallery, dict) else ():
         largest = item.get("s") if isinstance(item, dict) else None
-        if isinstance(largest, dict) and (picture := safe_link(_text(largest, "u"), None)):
-            yield Enclosure(picture, printable(_text(item, "m"))[:MAX_NAME] or None)
+        if isinstance(largest, dict) and (image_url := safe_link(text(largest, "u"), None)):
+            yield Enclosure(image_url, printable(text(item, "m"))[:MAX_NAME] or None)
 
 
-def _moment(data: dict[str, Any], name: str, received_at: datetime) -> datetime | None:
-    """A time that can be true; `edited` is False where nothing was."""
+def _moment(data: Json, name: str, received_at: datetime) -> datetime | None:
+    """A time that can be true. `edited` is False if nothing was edited."""
     seconds = data.get(name)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
     if not EARLIEST <= seconds <= received_at.timestamp() + TOO_FAR_AHEAD:
         return None
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _count(data: dict[str, Any], name: str) -> int | None:
-    value = data.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST:
-        return None
-    return value
-
-
-def _text(data: dict[str, Any], name: str) -> str:
-    value = data.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _line(text: str, most: int) -> str:
-    """Plain text on one line: Reddit's titles and names are no HTML, whatever they look like."""
-    return " ".join(printable(text).split())[:most].strip()

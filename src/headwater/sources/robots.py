@@ -1,4 +1,4 @@
-"""What a robots.txt lets a program read (RFC 9309). Pure."""
+"""What a robots.txt allows a program to read (RFC 9309). Pure."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 from protego import Protego
 
-LARGEST = 512_000  # the standard asks for 500 KiB; what comes after that is not read
+LARGEST = 512_000  # bytes; the standard asks for 500 KiB, and the rest is ignored
 
 
 class Verdict(NamedTuple):
-    """Whether a page may be read, and how many seconds apart the site wants requests."""
+    """Whether a page may be read, and how many seconds the site wants between requests."""
 
     allowed: bool = True
     delay: float | None = None
 
 
 def verdict(rules: str, url: str, agent: str) -> Verdict:
-    """What `rules` say to the program named `agent` about the page at `url`."""
+    """What `rules` say about the page at `url` for the program named `agent`."""
     parsed = _parsed(rules)
     return Verdict(parsed.can_fetch(url, agent), parsed.crawl_delay(agent))
 

@@ -1,48 +1,51 @@
-"""Feeds: RSS, RDF, Atom and JSON Feed. The request for one, and what its answer says.
+"""Feeds: RSS, RDF, Atom and JSON Feed.
 
-    bytes -> UTF-8 -> no DTD -> lxml -> draft -> rules -> Page
+    bytes -> UTF-8 -> no DTD -> lxml -> raw feed -> rules -> Page
                                  | not well-formed
                                  +-> repair -> lxml
                                         | still not
                                         +-> feedparser (loose)
 
-Whoever reads it, `feeds.posts` applies the same rules.
+Whichever parser reads it, `feeds.posts` applies the same rules.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from lxml import etree
 
 from headwater.errors import EmptyAnswer, NotAFeed, TooDeep
 from headwater.model import Page, Request, Response, Source, SourceState
-from headwater.sources.feeds.draft import FeedDraft
+from headwater.sources.feeds.doctype import without_doctype
 from headwater.sources.feeds.encoding import as_utf8
 from headwater.sources.feeds.json import read_json
-from headwater.sources.feeds.link_header import links_in_header
 from headwater.sources.feeds.loose import read_loose
-from headwater.sources.feeds.posts import page_of
-from headwater.sources.feeds.prolog import without_doctype
+from headwater.sources.feeds.posts import page_from
+from headwater.sources.feeds.raw import RawFeed
 from headwater.sources.feeds.repair import (
     entries_begun,
-    has_unended_text,
+    has_unclosed_text,
     holds_feed,
     trimmed,
     with_characters_repaired,
     with_structure_repaired,
     with_text_escaped,
 )
-from headwater.sources.feeds.walls import instead_of_a_feed, is_page
 from headwater.sources.feeds.xml import read_tree
+from headwater.sources.interstitials import is_html, page_instead
+from headwater.sources.kind import Kind
 from headwater.urls import safe_link
 
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml;q=0.9,"
     " application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.6, */*;q=0.1"
 )
-# The loose reader takes seconds for a megabyte; what is larger has to be well-formed.
+# The loose parser takes seconds for a megabyte. Anything larger has to be well-formed.
 MAX_LOOSE = 4_000_000
+_LINK = re.compile(r'<([^<>]*+)>((?:[^<>",]|"[^"]*+")*+)')
+_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*+)"|([^\s";]++))', re.IGNORECASE)
 
 
 def first(source: Source, state: SourceState) -> Request:
@@ -57,12 +60,22 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
         received_at=response.received_at,
         language=response.headers.get("content-language"),
     )
-    links = links_in_header(response.headers.get("link"))
+    links = _links_in_header(response.headers.get("link"))
     return _pushed_by(page, links, response.url) if "hub" in links else page
 
 
+def _links_in_header(header: str | None) -> dict[str, str]:
+    """The addresses in a Link header (RFC 8288) by their relation (`hub`, `self`, …), as written; the first wins."""
+    found: dict[str, str] = {}
+    for address, parameters in _LINK.findall(header or ""):
+        rel = _REL.search(parameters)
+        for name in (rel[1] or rel[2] or "").lower().split() if rel else ():
+            found.setdefault(name, address.strip())
+    return found
+
+
 def _pushed_by(page: Page, links: dict[str, str], url: str) -> Page:
-    """WebSub believes the header before the document, in its hub and in the address that the hub knows the feed by."""
+    """In WebSub the header overrides the document: for the hub, and for the address by which the hub knows the feed."""
     hub, itself = safe_link(links["hub"], url), safe_link(links.get("self"), url)
     facts = page.facts
     return page._replace(facts=facts._replace(hub=hub or facts.hub, self_url=itself or facts.self_url))
@@ -71,52 +84,53 @@ def _pushed_by(page: Page, links: dict[str, str], url: str) -> Page:
 def read_feed(
     body: bytes, *, url: str, content_type: str | None, received_at: datetime, language: str | None = None
 ) -> Page:
-    """What a document says that was received from `url`. Raises a ReadFailed where it is not a feed.
+    """The posts and facts in a document that came from `url`. Raises a ReadFailed if it is not a feed.
 
-    `language` is what the answer's headers say, for documents that do not say it themselves.
+    `language` is what the headers say, for documents that do not say it themselves.
     """
-    draft = draft_of(body, content_type)
-    if draft.about.lang is None:
-        draft.about.lang = language
-    return page_of(draft, url=url, received_at=received_at)
+    feed = parse_feed(body, content_type)
+    if feed.channel.lang is None:
+        feed.channel.lang = language
+    return page_from(feed, url=url, received_at=received_at)
 
 
-def draft_of(body: bytes, content_type: str | None) -> FeedDraft:
+def parse_feed(body: bytes, content_type: str | None) -> RawFeed:
+    """Everything that a document says, before the rules are applied."""
     body = as_utf8(body, content_type).strip(b" \t\r\n\0")
     if not body:
-        raise EmptyAnswer("The server answered, but with nothing.")
+        raise EmptyAnswer("The server sent an empty answer.")
     if body[:1] in {b"{", b"["}:
         return read_json(body)
-    if is_page(body):
+    if is_html(body):
         return _feed_in_page(body)
     body = without_doctype(body)
     try:
-        # Junk after the end is by far the commonest fault; seeing it costs nothing.
-        return _tree(body if body.endswith(b">") else trimmed(body))
+        # Junk after the end is by far the most common fault, and cheap to see.
+        return _parse_xml(body if body.endswith(b">") else trimmed(body))
     except etree.XMLSyntaxError as error:
         _refuse_excess(error)
     return _repaired(body)
 
 
-def _feed_in_page(body: bytes) -> FeedDraft:
-    """A few feeds come wrapped in a page; any other page is not one."""
+def _feed_in_page(body: bytes) -> RawFeed:
+    """A few feeds are wrapped in a web page. Any other page is not a feed."""
     if holds_feed(body):
         try:
-            return _tree(trimmed(body))
+            return _parse_xml(trimmed(body))
         except (etree.XMLSyntaxError, NotAFeed):
             pass
-    raise instead_of_a_feed(body)
+    raise page_instead(body)
 
 
-def _repaired(body: bytes) -> FeedDraft:
-    """Repair more and more of a document until it can be read; salvage what is left of one that never can."""
+def _repaired(body: bytes) -> RawFeed:
+    """Repairs a document step by step until it can be read. If it never can, salvages what is there."""
     cut_off = False
     reason = ""
     for repair in (with_characters_repaired, with_structure_repaired, with_text_escaped):
         body, ended_early = repair(body)
         cut_off = cut_off or ended_early
         try:
-            draft = _tree(body)
+            feed = _parse_xml(body)
             break
         except etree.XMLSyntaxError as error:
             _refuse_excess(error)
@@ -124,12 +138,12 @@ def _repaired(body: bytes) -> FeedDraft:
     else:
         if len(body) > MAX_LOOSE:
             raise NotAFeed(f"The document is not well-formed: {reason}.")
-        draft = read_loose(body, reason)
-        cut_off = cut_off or len(draft.entries) < entries_begun(body) or has_unended_text(body)
-    return draft._replace(truncated=draft.truncated or cut_off)
+        feed = read_loose(body, reason)
+        cut_off = cut_off or len(feed.entries) < entries_begun(body) or has_unclosed_text(body)
+    return feed._replace(truncated=feed.truncated or cut_off)
 
 
-def _tree(body: bytes) -> FeedDraft:
+def _parse_xml(body: bytes) -> RawFeed:
     # One parser per document: a hostile one leaves nothing behind for the next.
     parser = etree.XMLParser(
         encoding="utf-8",
@@ -148,4 +162,7 @@ def _tree(body: bytes) -> FeedDraft:
 def _refuse_excess(error: etree.XMLSyntaxError) -> None:
     message = str(error.msg)
     if "Excessive depth" in message or "huge" in message.lower() or "Maximum" in message:
-        raise TooDeep(f"The document goes beyond what a feed can need: {message}.") from error
+        raise TooDeep(f"The document exceeds what a feed needs: {message}.") from error
+
+
+KIND = Kind("rss", "feed", "feeds", first, read, is_often_unchanged=True, can_be_pushed=True)

@@ -1,13 +1,13 @@
 """X accounts and searches: which request of the X API v2 comes next, and what its answer says.
 
-An account is looked up once; its number is kept in the source's settings. Posts are listed newest first, from the
-present back to `since_id`, page by page. X numbers posts by time, and an edit is a new number for the same post.
+An account is looked up once; its id is kept in the source's settings. Posts are listed newest first, page by page, back
+to `since_id`. X gives posts ids that grow with time, and an edit has a new id for the same post.
 
-The watermark is the highest number below which nothing more is to come. Numbers of the last minutes do not count: X
-lists posts from many machines, and one may appear a little after a later one. Those are read twice, and stored once.
+The watermark is the highest id below which no new post will appear. Ids of the last few minutes do not count: X lists
+posts from many machines, and a post may appear a little after a later one. Those are read twice and stored once.
 
-What X does not give any more is a gap: a search forgets after seven days, and a timeline ends after 3,200 posts. So
-that a page knows how deep it lies, the part of its address after `#`, which is never sent, counts what came before.
+What X no longer serves is a gap: a search goes back seven days, and a timeline ends after 3,200 posts. To know how far
+down a page is, its address carries a count of the posts before it after `#`, which is never sent.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import msgspec
 from headwater.errors import BadAddress, BadInput, Blocked, NotAFeed, ReadFailed
 from headwater.model import Facts, Page, Request, Response, Source, SourceState
 from headwater.sources import x_posts
-from headwater.sources.json_answers import document_in
-from headwater.sources.x_posts import SITE, is_id, moment_of
+from headwater.sources.json_values import Json, document_in
+from headwater.sources.kind import Kind
+from headwater.sources.x_posts import SITE, created_at_of, is_id
 
 API = "https://api.x.com"
 PAGE_LIMIT = 100
@@ -32,9 +33,9 @@ SETTLED_AFTER = timedelta(minutes=2)
 SEARCH_REACH = timedelta(days=7)
 TIMELINE_ENDS = 3_200
 TIMELINE_ENDS_WITHOUT_REPLIES = 800
-SHORT_OF_THE_END = 100  # of what a timeline holds, some posts are not shown
+SHORT_OF_THE_END = 100  # X does not show all the posts that a timeline counts
 LONGEST_QUERY = 512
-MOST_POSTS = 1_000  # an answer with more is none of X's
+MOST_POSTS = 1_000  # X never sends more in one answer
 FIELDS = {
     "tweet.fields": "attachments,author_id,created_at,edit_history_tweet_ids,entities,lang,note_tweet,"
     "possibly_sensitive,public_metrics,referenced_tweets,withheld",
@@ -43,6 +44,7 @@ FIELDS = {
     "user.fields": "name,protected,username",
     "media.fields": "alt_text,media_key,preview_image_url,type,url,variants",
 }
+PROTECTED = "The account is protected: X shows its posts only to followers it has approved."
 _ACCEPT = (("Accept", "application/json"),)
 _SITES = r"(?:https?://)?(?:(?:www|mobile|m)\.)?(?:x|twitter)\.com"
 _ACCOUNT = re.compile(rf"(?:{_SITES}/@?|@)(?P<name>\w{{1,15}})(?:/(?:with_replies|media))?/?", re.ASCII | re.IGNORECASE)
@@ -58,10 +60,10 @@ _LOOKUP = re.compile(r"/2/users/by/username/\w+")
 _TOKEN = re.compile(r"[\w=~.-]{1,500}", re.ASCII)
 
 
-class Listing(msgspec.Struct, forbid_unknown_fields=True):
-    """The settings of a source of this kind. `user_id` is found out by the first visit, which reads `history` posts.
+class XSettings(msgspec.Struct, forbid_unknown_fields=True):
+    """The settings of a source. The first visit looks up `user_id` and reads `history` posts.
 
-    Posts that are read are paid for, so the past is not read unless somebody wants it.
+    Every post that is read costs money, so older ones are read only if somebody wants them.
     """
 
     user_id: str | None = None
@@ -72,8 +74,8 @@ class Listing(msgspec.Struct, forbid_unknown_fields=True):
     history: int = PAGE_LIMIT
 
 
-def account_or_search(typed: str) -> str | None:
-    """The one address of the account or the search that a person means, in any spelling; None: something else."""
+def address_of(typed: str) -> str | None:
+    """The address of an account or a search, however a person spells it; None if it is something else."""
     typed = typed.strip()
     found = _ACCOUNT.fullmatch(typed.partition("?")[0].partition("#")[0])
     if found and found["name"].lower() not in _NO_ACCOUNTS:
@@ -96,24 +98,24 @@ def _searched_for(typed: str) -> str:
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raise BadInput for settings that this kind does not understand."""
+    """Raises BadInput for settings that cannot be used."""
     try:
-        listing = msgspec.convert(dict(settings), Listing)
+        wanted = msgspec.convert(dict(settings), XSettings)
     except msgspec.ValidationError as error:
         raise BadInput(f"The settings of an X source cannot be used: {error}.") from error
-    if listing.user_id is not None and not is_id(listing.user_id):
-        raise BadInput("The settings of an X source cannot be used: user_id is a number, as text.")
-    if not 10 <= listing.page_size <= PAGE_LIMIT:
+    if wanted.user_id is not None and not is_id(wanted.user_id):
+        raise BadInput("The settings of an X source cannot be used: user_id is a number, written as text.")
+    if not 10 <= wanted.page_size <= PAGE_LIMIT:
         raise BadInput(f"The settings of an X source cannot be used: page_size is from 10 to {PAGE_LIMIT}.")
-    if (listing.max_pages or 0) < 0 or listing.history < 0:
+    if (wanted.max_pages or 0) < 0 or wanted.history < 0:
         raise BadInput("The settings of an X source cannot be used: max_pages and history are 0 or more.")
 
 
 def first(source: Source, state: SourceState) -> Request:
-    """The newest page of what is newer than the watermark; of an account without a number, the look-up."""
+    """The first page of what is newer than the watermark; the look-up if an account's id is not known yet."""
     query = _query_of(source)
     if query:
-        return _list("/2/tweets/search/recent", {"query": query, **_asked_for(source, state)})
+        return _list("/2/tweets/search/recent", {"query": query, **_query_for(source, state)})
     user_id = source.settings.get("user_id")
     if not isinstance(user_id, str) or not is_id(user_id):
         fields = {"user.fields": FIELDS["user.fields"]}
@@ -122,14 +124,14 @@ def first(source: Source, state: SourceState) -> Request:
 
 
 def within_reach(request: Request, now: datetime) -> Request:
-    """The same request without what X would refuse: a search must not begin before the time that it remembers."""
+    """The same request, without a `since_id` that X would refuse because the search does not go back that far."""
     parts = urlsplit(request.url)
     query = dict(parse_qsl(parts.query))
     since = query.get("since_id", "")
     if "query" not in query or not is_id(since):
         return request
-    seen_at = moment_of(since)
-    # An hour earlier than it would be refused, so that a crawl of some pages ends before.
+    seen_at = created_at_of(since)
+    # An hour before X would refuse it, so that a crawl of several pages ends in time.
     if seen_at is not None and seen_at > now - SEARCH_REACH + timedelta(hours=1):
         return request
     return _list(parts.path, {name: value for name, value in query.items() if name != "since_id"}, _depth(request.url))
@@ -138,7 +140,7 @@ def within_reach(request: Request, now: datetime) -> Request:
 def read(source: Source, state: SourceState, response: Response) -> Page:
     document = document_in(response.body, "X")
     if not isinstance(document, dict):
-        raise NotAFeed("X answered with something else than a list of posts.")
+        raise NotAFeed("X answered with something other than a list of posts.")
     if _LOOKUP.fullmatch(urlsplit(response.url).path):
         return _read_account(source, state, document)
     data, meta = document.get("data"), document.get("meta")
@@ -147,7 +149,7 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
     listed = [tweet for tweet in (data or [])[:MOST_POSTS] if isinstance(tweet, dict)]
     posts = x_posts.posts_in(listed, document, response.received_at)
     following = _next(response.url, meta, len(listed))
-    if not _is_marked(state) and _depth(response.url) + len(listed) >= _history(source):
+    if not _has_watermark(state) and _depth(response.url) + len(listed) >= _history(source):
         following = None
     facts = Facts(
         format="x",
@@ -155,19 +157,19 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
         link=source.address,
         truncated=len(data or []) > MOST_POSTS,
         whole=all(_is_settled(post_id, response.received_at) for post_id in _ids(listed)),
-        gap=_is_marked(state) and (following is not None or _ends_early(response.url, len(listed))),
+        gap=_has_watermark(state) and (following is not None or _ends_early(response.url, len(listed))),
         watermark=_watermark(listed, _since(state), response.received_at),
     )
     return Page(posts, following, facts)
 
 
-def _read_account(source: Source, state: SourceState, document: dict[str, Any]) -> Page:
+def _read_account(source: Source, state: SourceState, document: Json) -> Page:
     user = document.get("data")
     user_id = user.get("id") if isinstance(user, dict) else None
     if not isinstance(user, dict) or not isinstance(user_id, str) or not is_id(user_id):
         raise _refusal(document, source)
     if user.get("protected") is True:
-        raise Blocked("The account protects its posts: X shows them only to those whom it lets in.")
+        raise Blocked(PROTECTED)
     facts = Facts(
         format="x",
         title=x_posts.full_name(user),
@@ -179,17 +181,17 @@ def _read_account(source: Source, state: SourceState, document: dict[str, Any]) 
 
 
 def _timeline(source: Source, user_id: str, state: SourceState) -> Request:
-    left_out = [
+    excluded = [
         name for name, kept in (("retweets", "reposts"), ("replies", "replies")) if source.settings.get(kept) is False
     ]
-    exclude = {"exclude": ",".join(left_out)} if left_out else {}
-    return _list(f"/2/users/{user_id}/tweets", {**_asked_for(source, state), **exclude})
+    exclude = {"exclude": ",".join(excluded)} if excluded else {}
+    return _list(f"/2/users/{user_id}/tweets", {**_query_for(source, state), **exclude})
 
 
-def _asked_for(source: Source, state: SourceState) -> dict[str, str]:
+def _query_for(source: Source, state: SourceState) -> dict[str, str]:
     size = source.settings.get("page_size")
     limit = size if isinstance(size, int) and 10 <= size <= PAGE_LIMIT else PAGE_LIMIT
-    since = {"since_id": _since(state)} if _is_marked(state) else {}
+    since = {"since_id": _since(state)} if _has_watermark(state) else {}
     return {"max_results": str(limit), **since, **FIELDS}
 
 
@@ -197,7 +199,7 @@ def _list(path: str, query: Mapping[str, str], depth: int = 0) -> Request:
     return Request(f"{API}{path}?{urlencode(query)}" + (f"#{depth}" if depth else ""), _ACCEPT)
 
 
-def _next(url: str, meta: dict[str, Any], count: int) -> Request | None:
+def _next(url: str, meta: Json, count: int) -> Request | None:
     token = meta.get("next_token")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
@@ -208,7 +210,7 @@ def _next(url: str, meta: dict[str, Any], count: int) -> Request | None:
 
 
 def _ends_early(url: str, count: int) -> bool:
-    """Whether the last page of a list ends where X ends it, not at the watermark."""
+    """Whether the last page of a list ends where X cuts it off instead of at the watermark."""
     query = dict(parse_qsl(urlsplit(url).query))
     if "query" in query:
         return "since_id" not in query
@@ -218,21 +220,21 @@ def _ends_early(url: str, count: int) -> bool:
 
 
 def _depth(url: str) -> int:
-    """How many posts the pages before this one had."""
+    """How many posts were on the pages before this one."""
     depth = urlsplit(url).fragment
     return int(depth) if depth.isascii() and depth.isdigit() and len(depth) < 10 else 0
 
 
-def _watermark(listed: list[dict[str, Any]], before: str, received_at: datetime) -> str:
+def _watermark(listed: list[Json], before: str, received_at: datetime) -> str:
     return str(max([int(before), *(int(id) for id in _ids(listed) if _is_settled(id, received_at))]))
 
 
-def _ids(listed: list[dict[str, Any]]) -> list[str]:
+def _ids(listed: list[Json]) -> list[str]:
     return [id for tweet in listed if isinstance(id := tweet.get("id"), str) and is_id(id)]
 
 
 def _is_settled(id: str, received_at: datetime) -> bool:
-    posted_at = moment_of(id)
+    posted_at = created_at_of(id)
     return posted_at is None or posted_at <= received_at - SETTLED_AFTER
 
 
@@ -240,7 +242,7 @@ def _since(state: SourceState) -> str:
     return state.last_seen_post_id if state.last_seen_post_id and is_id(state.last_seen_post_id) else "0"
 
 
-def _is_marked(state: SourceState) -> bool:
+def _has_watermark(state: SourceState) -> bool:
     return _since(state) != "0"
 
 
@@ -258,20 +260,35 @@ def _query_of(source: Source) -> str:
     return dict(parse_qsl(parts.query)).get("q", "") if parts.path == "/search" else ""
 
 
-def _title(source: Source, document: dict[str, Any]) -> str:
+def _title(source: Source, document: Json) -> str:
     query = _query_of(source)
     return f"X: {query}" if query else x_posts.name_of_account(document, _name(source))
 
 
-def _refusal(document: dict[str, Any], source: Source) -> ReadFailed:
-    """What X says in place of posts, in words."""
-    why = x_posts.why_unavailable(document)
-    if why == "protected":
-        return Blocked("The account protects its posts: X shows them only to those whom it lets in.")
-    if why == "suspended":
+def _refusal(document: Json, source: Source) -> ReadFailed:
+    """The failure to report for what X sent instead of posts."""
+    reason = x_posts.why_unavailable(document)
+    if reason == "protected":
+        return Blocked(PROTECTED)
+    if reason == "suspended":
         return Blocked("X has suspended the account.")
-    if why == "withheld":
+    if reason == "withheld":
         return Blocked("X withholds the account.")
-    if why == "deleted":
-        return ReadFailed(f"X has no account @{_name(source)}: it never was, or has gone.")
-    return NotAFeed("X answered with something else than a list of posts.")
+    if reason == "deleted":
+        return ReadFailed(f"X has no account @{_name(source)}: it never existed, or it is gone.")
+    return NotAFeed("X answered with something other than a list of posts.")
+
+
+KIND = Kind(
+    "x",
+    "account",
+    "accounts",
+    first,
+    read,
+    shape="list",
+    address_of=address_of,
+    at_address=False,
+    check=check,
+    access="X",
+    tells_watermark=True,
+)

@@ -55,6 +55,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: CurrentReade
         latency_average=seconds / visits if visits else None,
         outcomes=[(outcome, sum(getattr(one, f"visits_{outcome}") for one in hours)) for outcome in crawling.OUTCOMES],
         brought=found.statistics,
+        items_read=crawling.items_read(found.statistics),
         tiers=tier_counts(hours[-1].tiers if hours else None),
         budget=budget,
         calls=by_minute(found.requests, now, budget.requests),

@@ -26,6 +26,7 @@ from headwater.fetch.browser import Browser
 from headwater.follow import push
 from headwater.model import SavedVisit, Source
 from headwater.settings import Settings
+from headwater.sources import reddit, x
 from headwater.store.log import wakeups
 from headwater.waiting import run_until
 from headwater.wire.access import client as open_any
@@ -66,7 +67,7 @@ async def all_loops(
 async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> AsyncIterator[Crawler]:
     """Opens a crawler with its clients and parsers. On leaving, visits under way finish or are given back."""
     settings = parts.settings
-    client, reddit, parsers = open_client(parts), open_reddit_client(parts), open_parsers(parts)
+    client, reddit_client, parsers = open_client(parts), open_reddit_client(parts), open_parsers(parts)
     browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
     tools = VisitTools(
         fetch=client.fetch,
@@ -78,7 +79,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         gap=settings.host_gap_seconds,
         paused_until={},
         unseal=parts.unseal,
-        access={"reddit": reddit_access(parts, reddit), "x": x_access(parts, client)},
+        access={reddit.KIND.name: reddit_access(parts, reddit_client), x.KIND.name: x_access(parts, client)},
         robots=Robots(parts.db, client.fetch, parsers, settings.user_agent, parts.now),
         browser=browser.fetch,
     )
@@ -91,7 +92,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
         await browser.close()
         await client.close()
-        await reddit.close()
+        await reddit_client.close()
         await parsers.close()
 
 

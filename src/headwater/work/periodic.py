@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import structlog
 
-from headwater.crawl import monitors
+from headwater.crawl import monitors, warm_up
 from headwater.crawl.monitors import AlertLimits
 from headwater.errors import HeadwaterError
 from headwater.follow import pool
@@ -152,7 +152,7 @@ JOBS = (
         MONITORING,
         "tasks.monitoring.monitor_warmup_metrics",
         "Reports how many communities of the pool have a fresh cached listing.",
-        lambda tools: tools.db.read(listings.coverage, tools.now()),
+        lambda tools: tools.db.read(warm_up.warmth, tools.now()),
     ),
     Job(
         "count-visits",

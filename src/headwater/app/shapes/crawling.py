@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from headwater.app.crawling import items_read
 from headwater.app.shapes.shape import Example, Time
 
 
@@ -65,8 +66,12 @@ class BoardJson(TypedDict):
 class StatisticsJson(TypedDict):
     """What all lists that you follow have brought, counted in the store."""
 
-    threads: Annotated[int, Example(2310, "threads of forums that were read", of=lambda found: found.total("forum"))]
-    articles: Annotated[int, Example(0, "articles of news sites that were read", of=lambda found: found.total("news"))]
+    threads: Annotated[
+        int, Example(2310, "threads of forums that were read", of=lambda found: items_read(found)["threads"])
+    ]
+    articles: Annotated[
+        int, Example(0, "articles of news sites that were read", of=lambda found: items_read(found)["articles"])
+    ]
     images: Annotated[
         dict[str, int],
         Example({"waiting": 3, "saved": 840, "failed": 11}, "images of all these lists, by their state"),

@@ -195,8 +195,8 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
 def _changes_kind(
     due: DueSource, found: Findings, becomes: Becoming, started_at: datetime, seconds: float, tools: VisitTools
 ) -> Visit:
-    """There is no feed, but another kind can read the pages. The next visit, which is due at once, is of that kind."""
-    note = f"{NO_FEED}, so its pages are read, as {discovery.NAMES.get(becomes.kind, becomes.kind)}."
+    """There is no feed, but a kind that can read the pages: from the next visit on, which is due at once, it does."""
+    note = f"{NO_FEED}, so its pages are read, as a {tools.kinds[becomes.kind].label}."
     return Visit(
         source_id=due.source.id,
         lease=due.lease,

@@ -1,1 +1,1 @@
-"""Reading feeds: bytes in, drafts of posts out, and the rules that make posts of them."""
+"""Reading feeds: from bytes to a raw feed, and from there to posts. `sources/rss.py` is the way in."""

@@ -1,9 +1,13 @@
-"""Dates as feeds write them, in every form seen in the wild, to aware UTC times."""
+"""Dates as feeds write them, in every form seen in the wild, to aware times in UTC."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+
+# Nothing was published on the Web before it existed. Zero, blank and default dates are earlier.
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+TOO_FAR_AHEAD = timedelta(days=2)
 
 _ZONES = {
     name: hours * 60 + minutes
@@ -38,8 +42,8 @@ _ZONES = {
     for name in names.split()
 }
 
-# January first; in the languages of most feeds, in lower case and without accents. Where one word means two months (the
-# Polish and the Croatian listopad), the language with more feeds has it.
+# January first, in the languages of most feeds, in lower case and without accents. If one word means two months, as
+# listopad does in Polish and in Croatian, the language with more feeds wins.
 _MONTH_NAMES = (
     (
         "january jan janvier janv januar janner enero ene gennaio gen janeiro januari styczen stycznia sty январь"
@@ -106,7 +110,7 @@ _ZONE = r"(?P<zone>[a-z]{0,7}\s*[+-]\s*\d{1,2}:?\d{0,2}(?::\d\d)?|[a-z]{1,7})?"
 _REST = r"(?:\s*\(.*\)|\s+[a-z/_]+)?"
 _WEEKDAY = r"(?:[^\W\d_]+(?:\.,?\s*|,\s*|\s+))?"
 
-# What nine in ten feeds write, exactly as RFC 822 has it.
+# What nine feeds in ten write, exactly as in RFC 822.
 _USUAL = re.compile(
     r"(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|UT|Z|([+-])(\d\d)(\d\d))"
 )
@@ -145,8 +149,13 @@ _AFTERNOON = frozenset({"pm", "p.m.", "오후", "下午", "午後"})
 _MORNING = frozenset({"am", "a.m.", "오전", "上午", "午前"})
 
 
+def plausible(moment: datetime | None, received_at: datetime) -> datetime | None:
+    """The moment, unless it cannot be true: it is before the Web, or too far ahead of the time of receipt."""
+    return moment if moment and EARLIEST <= moment <= received_at + TOO_FAR_AHEAD else None
+
+
 def parse_date(text: str) -> datetime | None:
-    """The moment a date names; None where it names none. No zone means UTC."""
+    """The moment that a date means; None if it means none. No zone means UTC."""
     text = text.strip()
     if not 4 <= len(text) <= 100:
         return None
@@ -180,7 +189,7 @@ def _from_usual(
 
 
 def _hour(text: str) -> int:
-    """24:00 is midnight at the day's end."""
+    """24:00 is midnight at the end of the day."""
     hour = int(text)
     if hour > 24:
         raise ValueError(text)
@@ -233,7 +242,7 @@ def _from_parts(parts: dict[str, str | None]) -> datetime | None:
 
 
 def _day_of(parts: dict[str, str | None]) -> tuple[int, int, int]:
-    """Year, month and day; month 0 where a word is not a month's name."""
+    """Year, month and day; month 0 if a word is not the name of a month."""
     written = parts["year"] or ""
     year = int(written)
     if len(written) == 2:
@@ -251,7 +260,7 @@ def _day_of(parts: dict[str, str | None]) -> tuple[int, int, int]:
 
 
 def _ambiguous_day(year: int, one: int, two: int, mark: str) -> tuple[int, int, int]:
-    # 31.12.2003 is day first everywhere; with slashes the American order is the commoner one unless it cannot be.
+    # 31.12.2003 is day first everywhere. With slashes the American order is more common, unless it is impossible.
     return (year, two, one) if one > 12 or mark == "." else (year, one, two)
 
 

@@ -1,4 +1,4 @@
-"""JSON Feed 1.0 and 1.1: a JSON document to drafts. Values of the wrong type are passed over, never converted."""
+"""JSON Feed 1.0 and 1.1: a JSON document to a raw feed. Values of the wrong type are skipped, never converted."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 import orjson
 
 from headwater.errors import NotAFeed, TooDeep
-from headwater.sources.feeds.draft import MAX_POSTS, Draft, FeedDraft, Link, Words
+from headwater.sources.feeds.raw import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
 
-# An escaped half of a character without its other half, which is no character: as in XML, it is left out.
-_HALF = re.compile(
+# Half of an escaped surrogate pair. It is not a character; as in XML, it is left out.
+_LONE_SURROGATE = re.compile(
     rb"((?<!\\)(?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
 
 
-def read_json(body: bytes) -> FeedDraft:
+def read_json(body: bytes) -> RawFeed:
     document = parsed_json(body)
     version = document.get("version") if isinstance(document, dict) else None
     if not isinstance(version, str) or "jsonfeed.org" not in version:
         raise NotAFeed("The document is JSON, but not a JSON Feed: its version does not say so.")
-    about = _about(document)
+    channel = _channel(document)
     items = [item for item in _list(document, "items") if isinstance(item, dict)]
     entries = [_entry(item) for item in items[:MAX_POSTS]]
     format = "json11" if version.rstrip("/").endswith("1.1") else "json1"
-    return FeedDraft(format, about, entries, truncated=len(items) > MAX_POSTS)
+    return RawFeed(format, channel, entries, truncated=len(items) > MAX_POSTS)
 
 
 def parsed_json(body: bytes) -> Any:
@@ -38,52 +38,52 @@ def parsed_json(body: bytes) -> Any:
         if error.msg.startswith("unexpected content after document") and error.pos:
             # Junk after the end, as after the root element of an XML feed.
             return parsed_json(error.doc[: error.pos].encode())
-        whole = _HALF.sub(rb"\1", body) if "surrogate" in error.msg else body
+        whole = _LONE_SURROGATE.sub(rb"\1", body) if "surrogate" in error.msg else body
         if whole != body:
             return parsed_json(whole)
         raise NotAFeed(f"The document looks like JSON but cannot be read: {error}.") from error
 
 
-def _about(document: dict[str, Any]) -> Draft:
-    about = Draft(lang=_text(document, "language"))
-    about.title = Words(_text(document, "title") or "", "text")
-    about.description = Words(_text(document, "description") or "", "text")
+def _channel(document: dict[str, Any]) -> RawEntry:
+    channel = RawEntry(lang=_text(document, "language"))
+    channel.title = RawText(_text(document, "title") or "", "text")
+    channel.description = RawText(_text(document, "description") or "", "text")
     for rel, name in (("alternate", "home_page_url"), ("self", "feed_url")):
         href = _text(document, name)
         if href:
-            about.links.append(Link(rel, href))
+            channel.links.append(RawLink(rel, href))
     for hub in _list(document, "hubs"):
         if isinstance(hub, dict) and _text(hub, "url"):
-            about.links.append(Link("hub", _text(hub, "url") or ""))
-    _read_authors(about, document)
-    return about
+            channel.links.append(RawLink("hub", _text(hub, "url") or ""))
+    _read_authors(channel, document)
+    return channel
 
 
-def _entry(item: dict[str, Any]) -> Draft:
-    draft = Draft(lang=_text(item, "language"))
-    draft.id = _text(item, "id") or ""
-    draft.title = Words(_text(item, "title") or "", "text")
+def _entry(item: dict[str, Any]) -> RawEntry:
+    entry = RawEntry(lang=_text(item, "language"))
+    entry.id = _text(item, "id") or ""
+    entry.title = RawText(_text(item, "title") or "", "text")
     for rel, name in (("alternate", "url"), ("via", "external_url")):
         href = _text(item, name)
         if href:
-            draft.links.append(Link(rel, href))
-    html, words = _text(item, "content_html"), _text(item, "content_text")
-    draft.content = Words(html, "html") if html else Words(words or "", "text")
-    draft.summary = Words(_text(item, "summary") or "", "text")
-    draft.dates = _dates(item, "date_published")
-    draft.updates = _dates(item, "date_modified")
-    draft.categories = [tag for tag in _list(item, "tags") if isinstance(tag, str)]
+            entry.links.append(RawLink(rel, href))
+    html, text = _text(item, "content_html"), _text(item, "content_text")
+    entry.content = RawText(html, "html") if html else RawText(text or "", "text")
+    entry.summary = RawText(_text(item, "summary") or "", "text")
+    entry.dates = _dates(item, "date_published")
+    entry.updates = _dates(item, "date_modified")
+    entry.categories = [tag for tag in _list(item, "tags") if isinstance(tag, str)]
     image = _text(item, "image") or _text(item, "banner_image")
     if image:
-        draft.extra["image"] = image
-    _read_authors(draft, item)
+        entry.extra["image"] = image
+    _read_authors(entry, item)
     for attachment in _list(item, "attachments"):
         if isinstance(attachment, dict) and _text(attachment, "url"):
             size = _text(attachment, "size_in_bytes")
-            draft.enclosures.append(
-                Link("enclosure", _text(attachment, "url") or "", _text(attachment, "mime_type"), size)
+            entry.enclosures.append(
+                RawLink("enclosure", _text(attachment, "url") or "", _text(attachment, "mime_type"), size)
             )
-    return draft
+    return entry
 
 
 def _dates(item: dict[str, Any], name: str) -> list[tuple[int, str]]:
@@ -91,15 +91,15 @@ def _dates(item: dict[str, Any], name: str) -> list[tuple[int, str]]:
     return [(0, date)] if date else []
 
 
-def _read_authors(draft: Draft, record: dict[str, Any]) -> None:
+def _read_authors(entry: RawEntry, record: dict[str, Any]) -> None:
     for author in [*_list(record, "authors"), record.get("author")]:
         name = _text(author, "name") if isinstance(author, dict) else author
-        if isinstance(name, str) and (0, name) not in draft.authors:
-            draft.authors.append((0, name))
+        if isinstance(name, str) and (0, name) not in entry.authors:
+            entry.authors.append((0, name))
 
 
 def _text(record: dict[str, Any], name: str) -> str | None:
-    """Text, or a number that stands where text should (ids and sizes often do)."""
+    """Text, or a number where text should be, as ids and sizes often are."""
     value = record.get(name)
     if isinstance(value, str):
         return value

@@ -1,7 +1,7 @@
-"""The last step for documents that are not well-formed even after repair: feedparser's loose reader, to drafts.
+"""The last resort for documents that are not well-formed even after repair: feedparser's loose parser, to a raw feed.
 
 Its sanitiser and link resolution stay off, so that the same rules apply as to every other document. It is given a
-stream: text and bytes alike it would take for the name of a file, and read that.
+stream, because it would take text or bytes for the name of a file and read that file.
 """
 
 from __future__ import annotations
@@ -10,72 +10,72 @@ from io import BytesIO
 from typing import Any
 
 from headwater.errors import NotAFeed
-from headwater.sources.feeds.draft import MAX_POSTS, NO_WORDS, Draft, FeedDraft, Link, Words
+from headwater.sources.feeds.raw import MAX_POSTS, NO_TEXT, RawEntry, RawFeed, RawLink, RawText
 
 _FORMS = {"text/plain": "guess", "text/html": "html", "application/xhtml+xml": "html"}
 
 
-def read_loose(body: bytes, reason: str) -> FeedDraft:
-    """What feedparser finds. `reason` is why nobody else could read the document; it is said if nothing is found."""
+def read_loose(body: bytes, reason: str) -> RawFeed:
+    """What feedparser finds. If it finds nothing, the failure gives the `reason` why nothing else could read it."""
     if b"<" not in body:
         raise NotAFeed(f"The document is not a feed: {reason}.")
-    import feedparser  # seldom needed, and slow to import
+    import feedparser  # rarely needed, and slow to import
 
     try:
         found = feedparser.parse(BytesIO(body), sanitize_html=False, resolve_relative_uris=False)
-    except Exception as error:  # it raises whatever the document makes it trip over
+    except Exception as error:  # a document can make it raise anything
         raise NotAFeed(f"The document is not well-formed and cannot be salvaged: {reason}.") from error
     if not found.get("version") and not found.entries:
         raise NotAFeed(f"The document is not a feed: {reason}.")
-    about = _draft(found.feed)
+    channel = _entry(found.feed)
     for name in ("ttl", "sy_updateperiod", "sy_updatefrequency"):
         if isinstance(found.feed.get(name), str):
-            about.extra[{"ttl": "ttl"}.get(name, name.replace("sy_update", "update_"))] = found.feed[name]
-    about.lang = found.feed.get("language")
-    entries = [_draft(entry) for entry in found.entries[:MAX_POSTS]]
-    return FeedDraft(found.get("version") or "rss", about, entries, truncated=len(found.entries) > MAX_POSTS)
+            channel.extra[{"ttl": "ttl"}.get(name, name.replace("sy_update", "update_"))] = found.feed[name]
+    channel.lang = found.feed.get("language")
+    entries = [_entry(entry) for entry in found.entries[:MAX_POSTS]]
+    return RawFeed(found.get("version") or "rss", channel, entries, truncated=len(found.entries) > MAX_POSTS)
 
 
 def _records(record: Any, name: str) -> list[Any]:
-    """A list of feedparser's; an element of the same name in the document may have put something else there."""
+    """A list of feedparser's, unless an element of that name in the document put something else there."""
     found = record.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _draft(record: Any) -> Draft:
-    draft = Draft(lang=record.get("language"))
-    draft.id = record.get("id") or ""
-    draft.title = _words(record.get("title_detail"))
-    if not draft.title.value and isinstance(record.get("title"), str):
-        draft.title = Words(record["title"], "guess", None)
-    draft.links = [
-        Link(link.get("rel") or "alternate", link["href"], link.get("type"), link.get("length"))
+def _entry(record: Any) -> RawEntry:
+    entry = RawEntry(lang=record.get("language"))
+    entry.id = record.get("id") or ""
+    entry.title = _raw_text(record.get("title_detail"))
+    if not entry.title.value and isinstance(record.get("title"), str):
+        entry.title = RawText(record["title"], "guess", None)
+    entry.links = [
+        RawLink(link.get("rel") or "alternate", link["href"], link.get("type"), link.get("length"))
         for link in _records(record, "links")
         if link.get("href")
     ]
-    draft.enclosures = [link for link in draft.links if link.rel == "enclosure"]
-    draft.links = [link for link in draft.links if link.rel != "enclosure"]
+    entry.enclosures = [link for link in entry.links if link.rel == "enclosure"]
+    entry.links = [link for link in entry.links if link.rel != "enclosure"]
     if record.get("feedburner_origlink"):
-        draft.links.append(Link("original", record["feedburner_origlink"]))
-    contents = [_words(content) for content in _records(record, "content")]
-    draft.content = max(contents, key=lambda words: len(words.value), default=NO_WORDS)
-    draft.summary = _words(record.get("summary_detail"))
-    draft.dates = [(0, record["published"])] if record.get("published") else []
-    draft.dates += [(1, record["created"])] if record.get("created") else []
-    draft.updates = [(0, record["updated"])] if "updated" in record.keys() else []  # noqa: SIM118 - feedparser maps missing keys
-    draft.authors = [(0, _name(author)) for author in _records(record, "authors") if _name(author)]
-    draft.categories = [tag.get("label") or tag.get("term") or "" for tag in _records(record, "tags")]
-    draft.comments = record.get("slash_comments") or record.get("thr_total")
+        entry.links.append(RawLink("original", record["feedburner_origlink"]))
+    contents = [_raw_text(content) for content in _records(record, "content")]
+    entry.content = max(contents, key=lambda text: len(text.value), default=NO_TEXT)
+    entry.summary = _raw_text(record.get("summary_detail"))
+    entry.dates = [(0, record["published"])] if record.get("published") else []
+    entry.dates += [(1, record["created"])] if record.get("created") else []
+    entry.updates = [(0, record["updated"])] if "updated" in record.keys() else []  # noqa: SIM118 - feedparser maps missing keys
+    entry.authors = [(0, _name(author)) for author in _records(record, "authors") if _name(author)]
+    entry.categories = [tag.get("label") or tag.get("term") or "" for tag in _records(record, "tags")]
+    entry.comments = record.get("slash_comments") or record.get("thr_total")
     for media in _records(record, "media_content"):
         if media.get("url"):
-            draft.enclosures.append(Link("media", media["url"], media.get("type"), media.get("filesize")))
-    return draft
+            entry.enclosures.append(RawLink("media", media["url"], media.get("type"), media.get("filesize")))
+    return entry
 
 
-def _words(detail: Any) -> Words:
+def _raw_text(detail: Any) -> RawText:
     if not isinstance(detail, dict) or not detail.get("value"):
-        return NO_WORDS
-    return Words(detail["value"], _FORMS.get(str(detail.get("type")), "guess"), detail.get("base") or None)
+        return NO_TEXT
+    return RawText(detail["value"], _FORMS.get(str(detail.get("type")), "guess"), detail.get("base") or None)
 
 
 def _name(author: Any) -> str:

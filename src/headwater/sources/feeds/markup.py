@@ -1,4 +1,4 @@
-"""Elements of an XML tree written as HTML, for content that stands in a feed unescaped."""
+"""Elements of an XML tree, written as HTML: for content that is in a feed unescaped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINKS = frozenset({"href", "src", "cite"})
 
 
 def inner_html(element: etree._Element, base: str | None) -> str:
-    """What stands inside an element. Links under an xml:base of their own become absolute; `base` is the element's."""
+    """The content of an element, whose base is `base`. Links with an xml:base of their own become absolute."""
     if not len(element):
         return escape(element.text or "", quote=False)
     out: list[str] = [escape(element.text or "", quote=False)]
@@ -55,7 +55,7 @@ def _attributes(element: etree._Element, base: str | None, moved: bool) -> str:
 
 
 def joined(base: str | None, link: str | None) -> str | None:
-    """An address relative to another; the base alone where they do not fit together."""
+    """A link resolved against a base; the base itself if they do not fit together."""
     if not link:
         return base
     try:

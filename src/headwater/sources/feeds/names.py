@@ -1,8 +1,8 @@
-"""Element names as feeds write them, to one short name each, whatever namespace address and letter case they chose."""
+"""One short name for each element, whatever namespace address and letter case a feed uses."""
 
 from __future__ import annotations
 
-# Formats whose elements mean the same whoever uses them: they share the bare names.
+# Formats whose elements mean the same. They share the names without a prefix.
 _BARE = (
     "backend.userland.com/rss",
     "blogs.law.harvard.edu/tech/rss",
@@ -52,7 +52,7 @@ _PREFIXES = {
 }
 PREFIX_OF = dict.fromkeys(_BARE, "") | _PREFIXES
 
-# For documents that use a prefix without declaring it.
+# For documents that use a prefix and do not declare it.
 USUAL_ADDRESS = {
     "atom": "http://www.w3.org/2005/Atom",
     "cc": "http://web.resource.org/cc/",
@@ -81,15 +81,15 @@ USUAL_ADDRESS = {
 
 
 def prefix_of(namespace: str) -> str | None:
-    """The short name of a namespace; None for one that we do not read."""
+    """The short name of a namespace; None if we do not read it."""
     address = namespace.strip().lower().removeprefix("http://").removeprefix("https://").removeprefix("www.")
     return PREFIX_OF.get(address.rstrip("/#"))
 
 
 class Names(dict[str, str]):
-    """Short names by the names of an XML tree, one document's worth: a look-up that misses works the name out once.
+    """The short names of the elements of one document, each worked out when it is first looked up.
 
-    The namespace of a feed's root is that of the format, whatever address somebody thought it had.
+    The namespace of a feed's root is that of the format, whatever address the feed gives it.
     """
 
     def __init__(self, root: str) -> None:

@@ -1,20 +1,20 @@
-"""The rules that make posts of drafts: identity, time, address, words. The same for every format and every reader."""
+"""The rules that turn a raw feed into posts: identity, time, address, text. They are the same for every format."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from hashlib import blake2b
 from html import escape
 from typing import Any, NamedTuple
 
 from headwater.model import Enclosure, Facts, Page, Post, Reference
-from headwater.sources.feeds.dates import parse_date
-from headwater.sources.feeds.draft import NO_WORDS, Draft, FeedDraft, Words
-from headwater.sources.feeds.encoding import unmixed
+from headwater.sources.feeds.dates import parse_date, plausible
+from headwater.sources.feeds.encoding import undo_double_encoding
+from headwater.sources.feeds.geo import point_of
 from headwater.sources.feeds.markup import joined
-from headwater.sources.feeds.places import point_of
+from headwater.sources.feeds.raw import NO_TEXT, RawEntry, RawFeed, RawText
 from headwater.text import clean_html, looks_like_html, plain, printable, text_as_html, text_hash
 from headwater.urls import identity, safe_link, without_tracking
 
@@ -24,9 +24,6 @@ MAX_ENCLOSURES = 50
 MAX_CATEGORIES = 50
 MAX_FACT = 2_000
 MAX_NAME = 500
-# Nothing was published on the Web before it existed; zero, blank and default dates lie before it.
-EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-TOO_FAR_AHEAD = timedelta(days=2)
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,3}")
 _MAIL_AND_NAME = re.compile(r"\s*[^\s()<>]+@[^\s()<>]+\s*\(\s*(?P<name>[^()]+(?:\([^()]*\)[^()]*)*)\)\s*")
@@ -34,8 +31,8 @@ _NAME_AND_MAIL = re.compile(r"\s*\"?(?P<name>[^<>\"]+?)\"?\s*[<(]\s*(?:mailto:)?
 _PERIOD = {"hourly": 3_600, "daily": 86_400, "weekly": 604_800, "monthly": 2_592_000, "yearly": 31_536_000}
 
 
-class _Around(NamedTuple):
-    """What entries have from their feed: where relative links start, its own xml:base, author and language."""
+class _Inherited(NamedTuple):
+    """What entries inherit from their feed: where relative links start, its own xml:base, author and language."""
 
     base: str | None
     feed_base: str | None
@@ -44,43 +41,43 @@ class _Around(NamedTuple):
     received_at: datetime
 
 
-def page_of(feed: FeedDraft, *, url: str, received_at: datetime) -> Page:
-    """The posts and facts of a document that was received from `url`."""
-    about = feed.about
+def page_from(feed: RawFeed, *, url: str, received_at: datetime) -> Page:
+    """The posts and facts of a document that came from `url`."""
+    channel = feed.channel
     facts = _facts(feed, url)
-    # Atom and JSON Feed say that an entry without an author has the feed's; RSS does not.
-    author = None if feed.format.startswith("rss") else _author(about)
-    around = _Around(_base_of(about, url, facts.link), about.base, author, facts.language, received_at)
-    return Page(_distinct([_post(draft, around) for draft in feed.entries]), None, facts)
+    # In Atom and JSON Feed an entry without an author has the feed's; in RSS it has none.
+    author = None if feed.format.startswith("rss") else _author(channel)
+    inherited = _Inherited(_base_of(channel, url, facts.link), channel.base, author, facts.language, received_at)
+    return Page(_distinct([_post(entry, inherited) for entry in feed.entries]), None, facts)
 
 
-def _facts(feed: FeedDraft, url: str) -> Facts:
-    about = feed.about
-    base = _base_of(about, url)
-    links = {link.rel: link.href for link in reversed(about.links)}
+def _facts(feed: RawFeed, url: str) -> Facts:
+    channel = feed.channel
+    base = _base_of(channel, url)
+    links = {link.rel: link.href for link in reversed(channel.links)}
     return Facts(
         format=feed.format,
-        title=_title(about.title),
-        link=_address(about, base),
-        language=_language(about.lang),
-        ttl_seconds=_ttl(about.extra),
+        title=_title(channel.title),
+        link=_address(channel, base),
+        language=_language(channel.lang),
+        ttl_seconds=_ttl(channel.extra),
         hub=safe_link(links.get("hub"), base),
         self_url=safe_link(links.get("self"), base),
         truncated=feed.truncated,
     )
 
 
-def _base_of(about: Draft, url: str, site: str | None = None) -> str | None:
-    """Where relative links start from: the document's address, unless it says better.
+def _base_of(channel: RawEntry, url: str, site: str | None = None) -> str | None:
+    """Where relative links start: at the document's address, unless the document says otherwise.
 
-    A document without an address says itself where it is from. One that another host serves for the site (a feed proxy)
-    was written for the site.
+    A document without an address says itself where it comes from. If another host serves it for the site, as a feed
+    proxy does, links are relative to the site.
     """
     if not url.startswith(("http://", "https://")):
-        itself = next((link.href for link in about.links if link.rel == "self"), None)
+        itself = next((link.href for link in channel.links if link.rel == "self"), None)
         url = safe_link(itself, None) or site or ""
-    if about.base:
-        return joined(url, about.base)
+    if channel.base:
+        return joined(url, channel.base)
     return site if site and _host(site) != _host(url) else url or None
 
 
@@ -88,37 +85,37 @@ def _host(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].lower().removeprefix("www.")
 
 
-def _post(draft: Draft, around: _Around) -> Post:
-    base = around.base if draft.base == around.feed_base else joined(around.base, draft.base)
-    url = _address(draft, base)
-    title = _title(draft.title) or _title(Words(draft.other_title))
-    body = _body(draft)
-    # Words without a base of their own were written for the entry's page.
-    content = _content(body, base if base != around.base or around.feed_base or not url else url)
-    created_at = _first_true(draft.dates, around.received_at)
-    updated_at = _first_true(draft.updates, around.received_at)
+def _post(entry: RawEntry, inherited: _Inherited) -> Post:
+    base = inherited.base if entry.base == inherited.feed_base else joined(inherited.base, entry.base)
+    url = _address(entry, base)
+    title = _title(entry.title) or _title(RawText(entry.other_title))
+    body = _body(entry)
+    # Content without a base of its own was written for the entry's page.
+    content = _content(body, base if base != inherited.base or inherited.feed_base or not url else url)
+    created_at = _first_true(entry.dates, inherited.received_at)
+    updated_at = _first_true(entry.updates, inherited.received_at)
     first = created_at or updated_at
     hash = text_hash(title, content)
     return Post(
-        source_post_id=_id(draft, url, hash),
+        source_post_id=_id(entry, url, hash),
         url=url,
         title=title,
         content=content,
-        author=_author(draft) or around.author,
-        created_at=first or around.received_at,
+        author=_author(entry) or inherited.author,
+        created_at=first or inherited.received_at,
         text_hash=hash,
         dated=first is not None,
         updated_at=updated_at,
-        lang=_own_language(draft, body, around.language),
-        num_comments=_count(draft.comments),
-        reference=_reference(draft),
-        enclosures=_enclosures(draft, base),
-        extra=_extra(draft, base),
+        lang=_own_language(entry, body, inherited.language),
+        num_comments=_count(entry.comments),
+        reference=_reference(entry),
+        enclosures=_enclosures(entry, base),
+        extra=_extra(entry, base),
     )
 
 
 def _distinct(posts: list[Post]) -> list[Post]:
-    """No two posts with one identity: ids that different entries share are told apart by address, then by title."""
+    """Makes identities unique: entries that share an id are told apart by address, then by title."""
     sharing: dict[str, list[Post]] = {}
     for post in posts:
         sharing.setdefault(post.source_post_id, []).append(post)
@@ -131,14 +128,14 @@ def _distinct(posts: list[Post]) -> list[Post]:
         if tell_apart:
             post = post._replace(source_post_id=f"{post.source_post_id[: MAX_ID - 40]}#{_digest(tell_apart(post))}")
         other = kept.get(post.source_post_id)
-        # The same entry twice: the newer is what it says now.
+        # The same entry twice: the newer version counts.
         if other is None or (post.updated_at or post.created_at) > (other.updated_at or other.created_at):
             kept[post.source_post_id] = post
     return list(kept.values())
 
 
 def _distinction(group: list[Post]) -> Callable[[Post], str] | None:
-    """What tells the posts of one id apart; None if nothing does."""
+    """What tells posts with the same id apart; None if nothing does."""
     links = {_link_key(post) for post in group}
     if len(links) == len(group):
         return _link_key
@@ -156,8 +153,8 @@ def _link_and_title_key(post: Post) -> str:
     return f"{_link_key(post)}\0{post.title}"
 
 
-def _id(draft: Draft, url: str | None, hash: bytes) -> str:
-    id = printable(draft.id).strip() or (without_tracking(url) if url else f"hash:{hash.hex()}")
+def _id(entry: RawEntry, url: str | None, hash: bytes) -> str:
+    id = printable(entry.id).strip() or (without_tracking(url) if url else f"hash:{hash.hex()}")
     return id if len(id) <= MAX_ID else f"{id[:200]}#{_digest(id)}"
 
 
@@ -165,11 +162,11 @@ def _digest(mark: str) -> str:
     return blake2b(mark.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
-def _address(draft: Draft, base: str | None) -> str | None:
-    """The page of an entry: its original address, else its alternate, the HTML one first, else its permanent id."""
+def _address(entry: RawEntry, base: str | None) -> str | None:
+    """The page of an entry: its original address, else its alternate (HTML first), else its permanent id."""
     best: str | None = None
     best_rank = 99
-    for link in draft.links:
+    for link in entry.links:
         rank = _LINK_RANK.get(link.rel, 99)
         if link.rel == "alternate" and link.type and "html" not in link.type:
             rank += 1
@@ -177,60 +174,60 @@ def _address(draft: Draft, base: str | None) -> str | None:
             href = safe_link(link.href, base)
             if href:
                 best, best_rank = href, rank
-    if best is None and draft.id.startswith(("http://", "https://")):
-        return safe_link(draft.id, None)
+    if best is None and entry.id.startswith(("http://", "https://")):
+        return safe_link(entry.id, None)
     return best
 
 
 _LINK_RANK = {"original": 0, "alternate": 1, "guid": 3, "via": 4, "related": 5, "content": 6}
 
 
-def _title(words: Words) -> str:
-    text = unmixed(words.value)
-    if words.form == "text" or (words.form == "guess" and "<" in text and not looks_like_html(text)):
+def _title(raw: RawText) -> str:
+    text = undo_double_encoding(raw.value)
+    if raw.form == "text" or (raw.form == "guess" and "<" in text and not looks_like_html(text)):
         text = escape(text, quote=False).replace("&amp;", "&")
     return plain(text)[:MAX_TITLE].rstrip()
 
 
-def _body(draft: Draft) -> Words:
-    """The fullest of the places where an entry may say something."""
-    for words in (draft.content, draft.description, draft.summary, draft.other_summary, draft.media_description):
-        if words.says_something:
-            return words
-    return NO_WORDS
+def _body(entry: RawEntry) -> RawText:
+    """The fullest text that an entry has."""
+    for raw in (entry.content, entry.description, entry.summary, entry.other_summary, entry.media_description):
+        if not raw.is_blank:
+            return raw
+    return NO_TEXT
 
 
-def _content(words: Words, base: str | None) -> str:
-    text = unmixed(words.value).strip()
-    if words.form == "text" or (words.form == "guess" and not looks_like_html(text)):
+def _content(raw: RawText, base: str | None) -> str:
+    text = undo_double_encoding(raw.value).strip()
+    if raw.form == "text" or (raw.form == "guess" and not looks_like_html(text)):
         return text_as_html(text)
-    return clean_html(text, joined(base, words.base) if words.base else base)
+    return clean_html(text, joined(base, raw.base) if raw.base else base)
 
 
 def _first_true(dates: list[tuple[int, str]], received_at: datetime) -> datetime | None:
-    """The best date that can be read and that can be true."""
+    """The best date that can be read and can be true."""
     for _, text in sorted(dates) if len(dates) > 1 else dates:
-        moment = parse_date(text)
-        if moment and EARLIEST <= moment <= received_at + TOO_FAR_AHEAD:
+        moment = plausible(parse_date(text), received_at)
+        if moment:
             return moment
     return None
 
 
-def _author(draft: Draft) -> str | None:
-    if not draft.authors:
+def _author(entry: RawEntry) -> str | None:
+    if not entry.authors:
         return None
-    best = min(rank for rank, _ in draft.authors)
-    names = dict.fromkeys(_name(text) for rank, text in draft.authors if rank == best)
+    best = min(rank for rank, _ in entry.authors)
+    names = dict.fromkeys(_name(text) for rank, text in entry.authors if rank == best)
     return ", ".join(name for name in names if name)[:MAX_NAME] or None
 
 
 def _name(text: str) -> str:
-    """The name in "mail (Name)" or "Name <mail>"; otherwise all of it."""
+    """The name in "mail (Name)" or "Name <mail>"; otherwise the whole text."""
     text = text[:MAX_NAME]
     if "@" in text:
         found = _MAIL_AND_NAME.fullmatch(text) or _NAME_AND_MAIL.fullmatch(text)
         text = found["name"] if found else text
-    return plain(unmixed(text))
+    return plain(undo_double_encoding(text))
 
 
 def _language(text: str | None) -> str | None:
@@ -238,12 +235,12 @@ def _language(text: str | None) -> str | None:
     return text if _LANGUAGE.fullmatch(text) else None
 
 
-def _own_language(draft: Draft, body: Words, inherited: str | None) -> str | None:
-    """What is said of the words themselves, else of the entry, else of the feed; `xml:lang=""` says that it is none."""
-    of_words = body.lang if body.says_something else draft.title.lang
-    if of_words is not None:
-        return _language(of_words)
-    return _language(draft.lang) if draft.lang is not None else inherited
+def _own_language(entry: RawEntry, body: RawText, inherited: str | None) -> str | None:
+    """The language of the text itself, else of the entry, else of the feed. `xml:lang=""` means no language."""
+    of_text = body.lang if not body.is_blank else entry.title.lang
+    if of_text is not None:
+        return _language(of_text)
+    return _language(entry.lang) if entry.lang is not None else inherited
 
 
 def _count(text: str | None) -> int | None:
@@ -251,18 +248,18 @@ def _count(text: str | None) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def _reference(draft: Draft) -> Reference | None:
-    if not draft.reference:
+def _reference(entry: RawEntry) -> Reference | None:
+    if not entry.reference:
         return None
-    kind, other = draft.reference
+    kind, other = entry.reference
     return Reference(kind, printable(other).strip()[:MAX_ID])
 
 
-def _enclosures(draft: Draft, base: str | None) -> tuple[Enclosure, ...]:
-    if not draft.enclosures:
+def _enclosures(entry: RawEntry, base: str | None) -> tuple[Enclosure, ...]:
+    if not entry.enclosures:
         return ()
     found: dict[str, Enclosure] = {}
-    for link in draft.enclosures[: MAX_ENCLOSURES * 4]:
+    for link in entry.enclosures[: MAX_ENCLOSURES * 4]:
         href = safe_link(link.href, base)
         if href and href not in found:
             found[href] = Enclosure(href, _type(link.type), _length(link.length))
@@ -283,21 +280,22 @@ _ADDRESS_FACTS = frozenset({"image", "comments_url", "comments_feed"})
 _TEXT_FACTS = frozenset({"duration", "episode", "explicit", "rights", "season"})
 
 
-def _extra(draft: Draft, base: str | None) -> dict[str, Any]:
+def _extra(entry: RawEntry, base: str | None) -> dict[str, Any]:
     extra: dict[str, Any] = {}
-    if draft.summary.says_something and (draft.content.says_something or draft.description.says_something):
-        # Its author's own short version, beside the full one.
-        extra["summary"] = _title(draft.summary)
-    if draft.categories:
-        names = dict.fromkeys(plain(unmixed(text))[:200] for text in draft.categories[: MAX_CATEGORIES * 4])
+    if not entry.summary.is_blank and (not entry.content.is_blank or not entry.description.is_blank):
+        # The author's own short version of the full text.
+        extra["summary"] = _title(entry.summary)
+    if entry.categories:
+        categories = entry.categories[: MAX_CATEGORIES * 4]
+        names = dict.fromkeys(plain(undo_double_encoding(text))[:200] for text in categories)
         extra["categories"] = [name for name in names if name][:MAX_CATEGORIES]
-    for name, value in draft.extra.items():
+    for name, value in entry.extra.items():
         if name == "source":
             extra[name] = {"title": plain(value["title"])[:MAX_TITLE], "url": safe_link(value["url"], base)}
         elif name == "place":
             extra[name] = value
         elif name == "latitude":
-            place = point_of(value, draft.extra.get("longitude", ""))
+            place = point_of(value, entry.extra.get("longitude", ""))
             if place:
                 extra.setdefault("place", place)
         elif name in _ADDRESS_FACTS:

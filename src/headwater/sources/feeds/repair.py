@@ -1,7 +1,7 @@
-"""Byte repair for documents that are nearly XML: what authors and servers get wrong, put right without guessing.
+"""Repairs documents that are nearly XML: the mistakes of authors and servers that can be corrected without guessing.
 
-Each fault is one that a reader of the raw text would correct the same way. Nothing that was written is dropped, except
-an entry that the document's end cuts off; that is reported. No pattern here looks twice at a byte.
+Anybody who reads the raw text would correct each of them in the same way. Nothing that was written is dropped, except
+an entry that is cut off by the end of the document, and that is reported. No pattern here looks at a byte twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _START = re.compile(rb"<(?:rss|feed|(?:\w+:)?RDF)[\s>]", re.IGNORECASE)
 _ROOT_NAME = re.compile(rb"<([A-Za-z][\w.:-]*)")
 _CONTROLS = bytes({*range(0x20)} - set(b"\t\n\r"))
 _NONCHARACTER = re.compile(rb"\xef\xbf[\xbe\xbf]|\xed[\xa0-\xbf][\x80-\xbf]")
-# References that XML knows and whose characters it allows need no second look; all other ampersands do.
+# References that XML knows, to characters that it allows, are skipped; all other ampersands are looked at.
 _AMPERSAND = re.compile(
     _CDATA + rb"|&(?!(?:amp|lt|gt|quot|apos|#(?:1[6-9]|[2-9]\d|[1-9]\d\d)\d);)"
     rb"(?:#(?P<decimal>[0-9]{1,10});|#[xX](?P<hex>[0-9A-Fa-f]{1,8});|(?P<name>[A-Za-z][A-Za-z0-9]{1,31});)?",
@@ -37,8 +37,8 @@ _TEXT_ELEMENTS = {
     name: re.compile(rb"<(%s)(\s[^<>]*+)?(?<!/)>(?>(.*?)</%s\s*+>)" % (name, name), re.DOTALL) for name in _TEXT_NAMES
 }
 _TEXT_START = re.compile(rb"<(%s)(?:\s[^<>]*+)?(?<!/)>" % b"|".join(_TEXT_NAMES))
-# An element that holds nothing but text, and where the next one of the entry begins or the entry ends instead of it.
-_UNENDED = re.compile(
+# An element that contains only text and is not closed before the next element starts or the entry ends.
+_UNCLOSED = re.compile(
     _CDATA + rb"|<(title|link|guid|id|pubDate|published|updated|category|comments|description|summary|content:encoded)"
     rb"(?:\s[^<>]*+)?(?<!/)>(?:[^<]++|" + _CDATA + rb")*+(?=<(?:title|link|guid|id|pubDate|published|updated|category"
     rb"|comments|description|content:encoded|author|enclosure|dc:[a-z]++)[\s>]|</(?:item|entry)\s*+>)",
@@ -52,14 +52,14 @@ _ENDS_ONLY = re.compile(rb"(?:\s|</[\w.:-]*+>?)*+<?")
 
 
 class Repaired(NamedTuple):
-    """A document, and whether something was cut off its end that could not be kept."""
+    """A document, and whether something was lost that the end of the document cut off."""
 
     body: bytes
     cut_off: bool = False
 
 
 def with_characters_repaired(body: bytes) -> Repaired:
-    """Wrong bytes, forbidden characters, HTML's entities and ampersands that should have been escaped."""
+    """Repairs wrong bytes, forbidden characters, HTML entities and unescaped ampersands."""
     body = trimmed(repaired_utf8(body)).translate(None, _CONTROLS)
     if b"\xef\xbf" in body or b"\xed" in body:
         body = _NONCHARACTER.sub(b"", body)
@@ -67,24 +67,24 @@ def with_characters_repaired(body: bytes) -> Repaired:
 
 
 def with_structure_repaired(body: bytes) -> Repaired:
-    """Brackets in text, attributes without quotes, prefixes that nobody declared, ends that are missing."""
+    """Repairs brackets in text, attributes without quotes, undeclared prefixes and missing end tags."""
     body = _BARE_BRACKET.sub(lambda found: found[0] if len(found[0]) > 1 else b"&lt;", body)
     body = _TAG.sub(_quoted, body)
-    body = _UNENDED.sub(lambda found: found[0] + b"</%s>" % found[1] if found[1] else found[0], body)
-    return _ended(_declared(body))
+    body = _UNCLOSED.sub(lambda found: found[0] + b"</%s>" % found[1] if found[1] else found[0], body)
+    return _closed(_declared(body))
 
 
 def with_text_escaped(body: bytes) -> Repaired:
-    """HTML that authors wrote into text elements, taken as text, where it cannot break the feed."""
+    """Escapes HTML that is written unescaped into text elements, so that it cannot break the feed."""
     for name, element in _TEXT_ELEMENTS.items():
-        # A start behind the last end would look for one through the whole rest, and so would the next.
+        # Otherwise each start after the last end would search the whole rest of the document.
         end = body.rfind(b"</" + name) + len(name) + 30
         body = element.sub(_escaped, body[:end]) + body[end:]
     return Repaired(body)
 
 
 def holds_feed(body: bytes) -> bool:
-    """Whether a feed's root element stands somewhere in the document."""
+    """Whether a feed's root element is anywhere in the document."""
     return _START.search(body) is not None
 
 
@@ -92,14 +92,14 @@ def entries_begun(body: bytes) -> int:
     return len(_ENTRY.findall(body))
 
 
-def has_unended_text(body: bytes) -> bool:
-    """Whether an element of text begins that never ends: nobody can say what of it is its own."""
+def has_unclosed_text(body: bytes) -> bool:
+    """Whether a text element is never closed, so that nobody can say where its text ends."""
     begun = Counter(_TEXT_START.findall(body))
     return any(count > body.count(b"</" + name) for name, count in begun.items())
 
 
 def trimmed(body: bytes) -> bytes:
-    """From the root element to its end: what stands around it is not the feed's."""
+    """The root element only, without what is before and after it."""
     start = _START.search(body)
     if not start:
         return body.strip()
@@ -127,7 +127,7 @@ def _ampersand(found: re.Match[bytes]) -> bytes:
 
 def _character(code: int, whole: bytes) -> bytes:
     if 0x80 <= code <= 0x9F:
-        # Windows-1252 positions, as every browser reads them.
+        # Windows-1252 characters, as every browser reads them.
         return bytes([code]).decode("cp1252", "ignore").encode()
     if code in {9, 10, 13} or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or 0x10000 <= code <= 0x10FFFF:
         return whole
@@ -148,7 +148,7 @@ def _escaped(element: re.Match[bytes]) -> bytes:
 
 
 def _declared(body: bytes) -> bytes:
-    """Declare the usual namespaces whose prefixes are used but not declared."""
+    """Declares the usual namespaces of prefixes that are used but not declared."""
     declared = {*_XMLNS.findall(body), b"xml", b"xmlns"}
     missing = {prefix for prefix in _PREFIX.findall(body) if prefix not in declared}
     root = _ROOT_NAME.match(body)
@@ -163,8 +163,8 @@ def _address_of(prefix: bytes) -> bytes:
     return USUAL_ADDRESS.get(name, f"urn:undeclared:{name}").encode()
 
 
-def _ended(body: bytes) -> Repaired:
-    """Close a document that breaks off, after its last whole entry if it has one."""
+def _closed(body: bytes) -> Repaired:
+    """Closes a document that breaks off, after its last complete entry if it has one."""
     root = _ROOT_NAME.match(body)
     if not root:
         return Repaired(body)

@@ -1,7 +1,7 @@
-"""RSS 0.90-2.0, RDF and Atom 0.3/1.0: an XML tree to drafts.
+"""RSS 0.90-2.0, RDF and Atom 0.3/1.0: an XML tree to a raw feed.
 
-One table serves all of them, because real feeds mix their elements: what an element means depends on its name
-and its attributes, not on the root it stands under.
+One table serves all of them, because real feeds mix their elements. What an element means depends on its name and its
+attributes, not on the root element.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from lxml import etree
 
 from headwater.errors import NotAFeed
-from headwater.sources.feeds.draft import MAX_POSTS, Draft, FeedDraft, Link, Words
+from headwater.sources.feeds.geo import place_of
 from headwater.sources.feeds.markup import XML_BASE, XML_LANG, inner_html, joined
 from headwater.sources.feeds.names import Names
-from headwater.sources.feeds.places import place_of
+from headwater.sources.feeds.raw import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
 
 _ENTRY = frozenset({"item", "entry"})
 _FEED = frozenset({"rss", "rdf:rdf", "rdf", "feed", "channel", "item", "entry"})
@@ -24,40 +24,40 @@ _VERSIONS = {"0.9": "rss090", "0.90": "rss090", "0.91": "rss091u", "0.92": "rss0
 
 
 class _Document:
-    """What the fields of one document have in common."""
+    """What the fields of one document share."""
 
     __slots__ = ("is_atom", "names", "scoped")
 
     def __init__(self, names: Names, is_atom: bool, scoped: bool) -> None:
         self.names = names
         self.is_atom = is_atom
-        # Whether xml:base or xml:lang occur at all: asking every element for them costs more than reading it.
+        # Whether xml:base or xml:lang occur at all. Asking every element for them costs more than reading it.
         self.scoped = scoped
 
 
-def read_tree(root: etree._Element, *, scoped: bool) -> FeedDraft:
-    """All that a document's tree says. `scoped` is whether xml:base or xml:lang occur in it."""
+def read_tree(root: etree._Element, *, scoped: bool) -> RawFeed:
+    """Everything in a document's tree. `scoped`: whether xml:base or xml:lang occur in it."""
     names = Names(str(root.tag))
     kind = names[root.tag]
     if kind not in _FEED:
         raise NotAFeed(f"The document is XML, but its root element is <{etree.QName(root).localname}>.")
     format = _format_of(root, kind)
     document = _Document(names, format.startswith("atom"), scoped)
-    about = Draft(*_scope(root, None, None)) if scoped else Draft()
+    channel = RawEntry(*_scope(root, None, None)) if scoped else RawEntry()
     entries: list[etree._Element] = []
     if kind in _ENTRY:
         entries.append(root)
         channels = 0
     else:
-        channels = _collect(root, document, about, entries)
+        channels = _collect(root, document, channel, entries)
     if kind.startswith("rdf") and not channels and not entries and not _speaks_rss(root):
         raise NotAFeed("The document is RDF, but not about a feed.")
-    drafts = [_entry(element, document, about) for element in entries[:MAX_POSTS]]
-    return FeedDraft(format, about, drafts, truncated=len(entries) > MAX_POSTS)
+    raw_entries = [_entry(element, document, channel) for element in entries[:MAX_POSTS]]
+    return RawFeed(format, channel, raw_entries, truncated=len(entries) > MAX_POSTS)
 
 
-def _collect(root: etree._Element, document: _Document, about: Draft, entries: list[etree._Element]) -> int:
-    """Fill the feed's own draft and gather the entries, wherever among root and channels they stand."""
+def _collect(root: etree._Element, document: _Document, channel: RawEntry, entries: list[etree._Element]) -> int:
+    """Fills the channel and gathers the entries, wherever they are among root and channels."""
     channels = 0
     for child in root:
         name = document.names[child.tag]
@@ -66,28 +66,28 @@ def _collect(root: etree._Element, document: _Document, about: Draft, entries: l
         elif name == "channel":
             channels += 1
             if document.scoped:
-                about.base, about.lang = _scope(child, about.base, about.lang)
-            _collect(child, document, about, entries)
+                channel.base, channel.lang = _scope(child, channel.base, channel.lang)
+            _collect(child, document, channel, entries)
         else:
             read = _FIELDS.get(name)
             if read:
-                read(about, child, document)
+                read(channel, child, document)
     return channels
 
 
-def _entry(element: etree._Element, document: _Document, about: Draft) -> Draft:
-    base, lang = about.base, None
+def _entry(element: etree._Element, document: _Document, channel: RawEntry) -> RawEntry:
+    base, lang = channel.base, None
     if document.scoped:
         base, lang = _scope(element, base, lang)
-    draft = Draft(base, lang)
+    entry = RawEntry(base, lang)
     names = document.names
     for child in element:
         read = _FIELDS.get(names[child.tag])
         if read:
-            read(draft, child, document)
-    if not draft.id:
-        draft.id = element.get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about") or ""
-    return draft
+            read(entry, child, document)
+    if not entry.id:
+        entry.id = element.get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about") or ""
+    return entry
 
 
 def _scope(element: etree._Element, base: str | None, lang: str | None) -> tuple[str | None, str | None]:
@@ -112,28 +112,28 @@ def _format_of(root: etree._Element, kind: str) -> str:
 
 
 def _text(element: etree._Element) -> str:
-    """The text of an element that should have nothing but text."""
+    """The text of an element that should contain nothing but text."""
     if not len(element):
         return (element.text or "").strip()
     return "".join(str(text) for text in element.itertext()).strip()
 
 
-def _words(element: etree._Element, document: _Document, draft: Draft) -> Words:
-    """The text of an element that may be written in several ways, each of which says or hides that it is HTML."""
+def _raw_text(element: etree._Element, document: _Document, entry: RawEntry) -> RawText:
+    """The text of an element that may be plain text or HTML, and may or may not say which."""
     own = lang = None
     if document.scoped:
         own, lang = element.get(XML_BASE), element.get(XML_LANG)
-    base = joined(draft.base, own) if own else None
+    base = joined(entry.base, own) if own else None
     kind = element.get("type")
     if len(element):
-        return Words(_inline(element, kind or "", base or draft.base), "html", base, lang)
+        return RawText(_inline(element, kind or "", base or entry.base), "html", base, lang)
     text, mode = element.text or "", element.get("mode")
     if kind is None and mode is None:
-        return Words(text, "text" if document.is_atom and "}" in element.tag else "guess", base, lang)
+        return RawText(text, "text" if document.is_atom and "}" in element.tag else "guess", base, lang)
     kind = (kind or "").strip().lower()
     if mode == "base64" or _is_base64(kind):
-        return Words(_decoded(text), "guess", base, lang)
-    return Words(text, _form(kind, mode, document.is_atom), base, lang)
+        return RawText(_decoded(text), "guess", base, lang)
+    return RawText(text, _form(kind, mode, document.is_atom), base, lang)
 
 
 def _form(kind: str, mode: str | None, is_atom: bool) -> str:
@@ -147,14 +147,14 @@ def _form(kind: str, mode: str | None, is_atom: bool) -> str:
 
 
 def _inline(element: etree._Element, kind: str, base: str | None) -> str:
-    """Markup that stands in the feed unescaped, or HTML that is escaped and wrapped in an element all the same."""
+    """Markup that is in the feed unescaped, or HTML that is escaped and still wrapped in an element."""
     only = element[0] if len(element) == 1 and isinstance(element[0].tag, str) else None
     if only is None:
         return inner_html(element, base).strip()
     if kind == "html" and not len(only) and "<" in (only.text or ""):
         return only.text or ""
     if kind == "xhtml" and only.tag.rpartition("}")[2] == "div":
-        # The <div> that Atom puts around XHTML is not part of it.
+        # Atom puts a <div> around XHTML that is not part of it.
         own = only.get(XML_BASE)
         return inner_html(only, joined(base, own) if own else base).strip()
     return inner_html(element, base).strip()
@@ -171,248 +171,248 @@ def _decoded(text: str) -> str:
         return text
 
 
-def _read_title(draft: Draft, element: etree._Element, document: _Document) -> None:
-    if not draft.title.says_something:
-        draft.title = _words(element, document, draft)
+def _read_title(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    if entry.title.is_blank:
+        entry.title = _raw_text(element, document, entry)
 
 
-def _read_other_title(draft: Draft, element: etree._Element, document: _Document) -> None:
-    draft.other_title = draft.other_title or _text(element)
+def _read_other_title(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    entry.other_title = entry.other_title or _text(element)
 
 
-def _read_link(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_link(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     href = element.get("href")
     own = element.get(XML_BASE) if document.scoped else None
     if href is None:
         href = _text(element) or element.get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}resource") or ""
         if href:
-            draft.links.append(Link("alternate", joined(joined(draft.base, own), href) or href if own else href))
+            entry.links.append(RawLink("alternate", joined(joined(entry.base, own), href) or href if own else href))
         return
     if own:
-        href = joined(joined(draft.base, own), href) or href
+        href = joined(joined(entry.base, own), href) or href
     rel = (element.get("rel") or "alternate").strip().lower()
     kind, length = element.get("type"), element.get("length")
-    link = Link(rel.rpartition("/")[2], href, kind, length)
+    link = RawLink(rel.rpartition("/")[2], href, kind, length)
     if link.rel == "enclosure":
-        draft.enclosures.append(link)
+        entry.enclosures.append(link)
         return
-    draft.links.append(link)
+    entry.links.append(link)
     if link.rel == "replies":
-        draft.comments = draft.comments or element.get("{http://purl.org/syndication/thread/1.0}count")
+        entry.comments = entry.comments or element.get("{http://purl.org/syndication/thread/1.0}count")
 
 
-def _read_original_link(draft: Draft, element: etree._Element, document: _Document) -> None:
-    draft.links.append(Link("original", _text(element)))
+def _read_original_link(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    entry.links.append(RawLink("original", _text(element)))
 
 
-def _read_guid(draft: Draft, element: etree._Element, document: _Document) -> None:
-    if draft.id:
+def _read_guid(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    if entry.id:
         return
-    draft.id = _text(element)
+    entry.id = _text(element)
     permanent = (element.get("isPermaLink") or element.get("ispermalink") or "true").lower() != "false"
-    # Many a plain number is not marked as being no address.
-    if permanent and draft.id.startswith(("http://", "https://", "/")):
-        draft.links.append(Link("guid", draft.id))
+    # Many plain numbers do not say that they are not addresses.
+    if permanent and entry.id.startswith(("http://", "https://", "/")):
+        entry.links.append(RawLink("guid", entry.id))
 
 
-def _read_id(draft: Draft, element: etree._Element, document: _Document) -> None:
-    draft.id = draft.id or _text(element)
+def _read_id(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    entry.id = entry.id or _text(element)
 
 
-def _read_content(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_content(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     source = element.get("src")
     if source and not element.text and not len(element):
-        draft.links.append(Link("content", source))
+        entry.links.append(RawLink("content", source))
         return
-    words = _words(element, document, draft)
-    if words.says_something and (not draft.content.says_something or "html" in (element.get("type") or "").lower()):
-        draft.content = words
+    text = _raw_text(element, document, entry)
+    if not text.is_blank and (entry.content.is_blank or "html" in (element.get("type") or "").lower()):
+        entry.content = text
 
 
-def _read_encoded(draft: Draft, element: etree._Element, document: _Document) -> None:
-    words = _words(element, document, draft)
-    if words.says_something:
-        draft.content = words._replace(form="html") if words.form == "guess" and "<" in words.value else words
+def _read_encoded(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    text = _raw_text(element, document, entry)
+    if not text.is_blank:
+        entry.content = text._replace(form="html") if text.form == "guess" and "<" in text.value else text
 
 
-def _read_xhtml(draft: Draft, element: etree._Element, document: _Document) -> None:
-    if not draft.content.says_something:
+def _read_xhtml(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    if entry.content.is_blank:
         own, lang = (element.get(XML_BASE), element.get(XML_LANG)) if document.scoped else (None, None)
-        base = joined(draft.base, own) if own else None
-        draft.content = Words(inner_html(element, base or draft.base).strip(), "html", base, lang)
+        base = joined(entry.base, own) if own else None
+        entry.content = RawText(inner_html(element, base or entry.base).strip(), "html", base, lang)
 
 
-def _read_summary(draft: Draft, element: etree._Element, document: _Document) -> None:
-    if not draft.summary.says_something:
-        draft.summary = _words(element, document, draft)
+def _read_summary(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    if entry.summary.is_blank:
+        entry.summary = _raw_text(element, document, entry)
 
 
-def _read_other_summary(draft: Draft, element: etree._Element, document: _Document) -> None:
-    if not draft.other_summary.says_something:
-        draft.other_summary = _words(element, document, draft)
+def _read_other_summary(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    if entry.other_summary.is_blank:
+        entry.other_summary = _raw_text(element, document, entry)
 
 
-def _read_description(draft: Draft, element: etree._Element, document: _Document) -> None:
-    if not draft.description.says_something:
-        draft.description = _words(element, document, draft)
+def _read_description(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    if entry.description.is_blank:
+        entry.description = _raw_text(element, document, entry)
 
 
-def _read_author(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_author(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     if not len(element):
-        _add_author(draft, 1, element.text)
+        _add_author(entry, 1, element.text)
         return
     names = document.names
     found = {names[child.tag].rpartition(":")[2]: _text(child) for child in element if isinstance(child.tag, str)}
-    _add_author(draft, 1, found.get("name") or found.get("email"))
+    _add_author(entry, 1, found.get("name") or found.get("email"))
 
 
-def _add_author(draft: Draft, rank: int, text: str | None) -> None:
+def _add_author(entry: RawEntry, rank: int, text: str | None) -> None:
     if text and text.strip():
-        draft.authors.append((rank, text))
+        entry.authors.append((rank, text))
 
 
-def _author(rank: int) -> Callable[[Draft, etree._Element, _Document], None]:
-    def read(draft: Draft, element: etree._Element, document: _Document) -> None:
-        _add_author(draft, rank, _text(element))
+def _author(rank: int) -> Callable[[RawEntry, etree._Element, _Document], None]:
+    def read(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+        _add_author(entry, rank, _text(element))
 
     return read
 
 
-def _date(rank: int) -> Callable[[Draft, etree._Element, _Document], None]:
-    def read(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _date(rank: int) -> Callable[[RawEntry, etree._Element, _Document], None]:
+    def read(entry: RawEntry, element: etree._Element, document: _Document) -> None:
         if element.text:
-            draft.dates.append((rank, element.text))
+            entry.dates.append((rank, element.text))
 
     return read
 
 
-def _read_dc_date(draft: Draft, element: etree._Element, document: _Document) -> None:
-    # Dublin Core does not say which of its days a document means.
+def _read_dc_date(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    # Dublin Core does not say which date it means.
     if element.text:
-        draft.dates.append((1, element.text))
-        draft.updates.append((2, element.text))
+        entry.dates.append((1, element.text))
+        entry.updates.append((2, element.text))
 
 
-def _update(rank: int) -> Callable[[Draft, etree._Element, _Document], None]:
-    def read(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _update(rank: int) -> Callable[[RawEntry, etree._Element, _Document], None]:
+    def read(entry: RawEntry, element: etree._Element, document: _Document) -> None:
         if element.text:
-            draft.updates.append((rank, element.text))
+            entry.updates.append((rank, element.text))
 
     return read
 
 
-def _read_language(draft: Draft, element: etree._Element, document: _Document) -> None:
-    draft.lang = _text(element) or draft.lang
+def _read_language(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    entry.lang = _text(element) or entry.lang
 
 
-def _read_category(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_category(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     text = element.get("label") or element.get("term") or _text(element) or element.get("text")
     if text:
-        draft.categories.append(text)
+        entry.categories.append(text)
 
 
-def _read_itunes_category(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_itunes_category(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     for each in element.iter(element.tag):
         text = each.get("text")
         if text:
-            draft.categories.append(text)
+            entry.categories.append(text)
 
 
-def _read_keywords(draft: Draft, element: etree._Element, document: _Document) -> None:
-    draft.categories.extend(word for word in _text(element).split(",") if word.strip())
+def _read_keywords(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    entry.categories.extend(word for word in _text(element).split(",") if word.strip())
 
 
-def _read_enclosure(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_enclosure(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     href = element.get("url") or element.get("href")
     if href:
-        draft.enclosures.append(Link("enclosure", href, element.get("type"), element.get("length")))
+        entry.enclosures.append(RawLink("enclosure", href, element.get("type"), element.get("length")))
 
 
-def _read_media(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_media(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     href = element.get("url")
     if href:
         kind = element.get("type") or _MEDIUM.get(element.get("medium") or "")
-        draft.enclosures.append(Link("media", href, kind, element.get("fileSize")))
+        entry.enclosures.append(RawLink("media", href, kind, element.get("fileSize")))
     if len(element):
-        _read_group(draft, element, document)
+        _read_group(entry, element, document)
 
 
 _MEDIUM = {"image": "image/*", "video": "video/*", "audio": "audio/*"}
 
 
-def _read_group(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_group(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     for child in element:
         name = document.names[child.tag]
         if name.startswith("media:"):
             read = _FIELDS.get(name)
             if read:
-                read(draft, child, document)
+                read(entry, child, document)
 
 
-def _read_media_description(draft: Draft, element: etree._Element, document: _Document) -> None:
-    if not draft.media_description.says_something:
+def _read_media_description(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    if entry.media_description.is_blank:
         form = "html" if element.get("type") == "html" else "text"
-        draft.media_description = Words(_text(element), form)
+        entry.media_description = RawText(_text(element), form)
 
 
-def _read_thumbnail(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_thumbnail(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     href = element.get("url") or element.get("href") or _text(element)
     if href:
-        draft.extra.setdefault("image", href)
+        entry.extra.setdefault("image", href)
 
 
-def _read_itunes_link(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_itunes_link(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     if element.get("rel") == "image":
-        _read_thumbnail(draft, element, document)
+        _read_thumbnail(entry, element, document)
 
 
-def _read_comments_count(draft: Draft, element: etree._Element, document: _Document) -> None:
-    draft.comments = draft.comments or _text(element)
+def _read_comments_count(entry: RawEntry, element: etree._Element, document: _Document) -> None:
+    entry.comments = entry.comments or _text(element)
 
 
-def _read_reply(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_reply(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     other = element.get("ref") or element.get("href")
     if other:
-        draft.reference = ("reply", other)
+        entry.reference = ("reply", other)
 
 
-def _read_source(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_source(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     if not len(element):
-        draft.extra["source"] = {"title": _text(element), "url": element.get("url") or ""}
+        entry.extra["source"] = {"title": _text(element), "url": element.get("url") or ""}
         return
-    origin = Draft(draft.base)
+    origin = RawEntry(entry.base)
     for child in element:
         name = document.names[child.tag]
         if name in {"title", "link", "author"}:
             _FIELDS[name](origin, child, document)
     link = next((link.href for link in origin.links if link.rel == "alternate"), "")
-    draft.extra["source"] = {"title": origin.title.value, "url": link}
-    draft.authors.extend((rank + 5, name) for rank, name in origin.authors)
+    entry.extra["source"] = {"title": origin.title.value, "url": link}
+    entry.authors.extend((rank + 5, name) for rank, name in origin.authors)
 
 
-def _read_place(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_place(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     place = place_of(element, document.names)
     if place:
-        draft.extra.setdefault("place", place)
+        entry.extra.setdefault("place", place)
 
 
-def _read_position(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _read_position(entry: RawEntry, element: etree._Element, document: _Document) -> None:
     for child in element:
         name = document.names[child.tag]
         if name in {"geo:lat", "geo:long"}:
-            _FIELDS[name](draft, child, document)
+            _FIELDS[name](entry, child, document)
 
 
-def _fact(name: str) -> Callable[[Draft, etree._Element, _Document], None]:
-    def read(draft: Draft, element: etree._Element, document: _Document) -> None:
+def _fact(name: str) -> Callable[[RawEntry, etree._Element, _Document], None]:
+    def read(entry: RawEntry, element: etree._Element, document: _Document) -> None:
         text = _text(element)
         if text:
-            draft.extra.setdefault(name, text)
+            entry.extra.setdefault(name, text)
 
     return read
 
 
-_FIELDS: dict[str, Callable[[Draft, etree._Element, _Document], None]] = {
+_FIELDS: dict[str, Callable[[RawEntry, etree._Element, _Document], None]] = {
     "title": _read_title,
     "dc:title": _read_other_title,
     "media:title": _read_other_title,

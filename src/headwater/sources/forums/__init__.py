@@ -1,1 +1,1 @@
-"""Forums: how pages of each software name threads and tell posts. `sources/forum.py` is the way in."""
+"""Reading forums: profiles of their software, and the pages of lists and threads. `sources/forum.py` is the way in."""

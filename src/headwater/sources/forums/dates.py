@@ -1,12 +1,11 @@
-"""Dates as forums write them, also by the distance from now: "Yesterday, 12:30", "5 minutes ago", "半小时前"."""
+"""Dates as forums write them, relative ones included: "Yesterday, 12:30", "5 minutes ago", "半小时前"."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
-from headwater.sources.feeds.dates import parse_date
-from headwater.sources.feeds.posts import EARLIEST, TOO_FAR_AHEAD
+from headwater.sources.feeds.dates import parse_date, plausible
 
 _UNITS = {
     "seconds": 1,
@@ -55,16 +54,16 @@ _TWO_NUMBERS = re.compile(r"(?<![\d-])(\d{1,2})-(\d{1,2})(?:\s+(?=\d{1,2}:))?(?!
 _HAS_ZONE = re.compile(r"(?:z|gmt|utc|[+-]\d\d:?\d\d)\s*$|\b[ecmp][sd]t\b|^\d{9,}$", re.IGNORECASE)
 
 
-def moment_of(text: str, received_at: datetime, zone: int = 0) -> datetime | None:
-    """The moment that a forum's date names; None where it names none or one that cannot be true.
+def parse_forum_date(text: str, received_at: datetime, zone: int = 0) -> datetime | None:
+    """The moment that a forum's date means; None if it means none, or one that cannot be true.
 
-    `zone` is the offset from UTC, in minutes, of dates that do not say theirs.
+    `zone` is the offset from UTC, in minutes, for dates that do not give theirs.
     """
     text = text.strip()[:300]
     if not text:
         return None
     moment = _absolute(text, zone) or _relative(text.lower(), received_at, zone)
-    return moment if moment and EARLIEST <= moment <= received_at + TOO_FAR_AHEAD else None
+    return plausible(moment, received_at)
 
 
 def _absolute(text: str, zone: int) -> datetime | None:
@@ -107,7 +106,7 @@ def _seconds(amount: re.Match[str]) -> int:
 
 
 def _named_day(text: str, local: datetime) -> datetime | None:
-    """The day that a text names without its year: by its distance from today, its weekday, or month and day."""
+    """The day that a text names without its year: relative to today, by weekday, or by month and day."""
     found = _NAMED_DAY.search(text)
     if found:
         back = next(back for back in _DAYS_BACK if found[f"back{back}"])
@@ -126,7 +125,7 @@ def _named_day(text: str, local: datetime) -> datetime | None:
 
 
 def _at_clock(text: str, day: datetime) -> datetime:
-    """That day at the time the text gives; at its beginning where it gives none."""
+    """The time of day that the text gives, on that day; midnight if it gives none."""
     midnight = day.replace(hour=0, minute=0, second=0, microsecond=0)
     clock = _CLOCK.search(text)
     if not clock:

@@ -1,43 +1,53 @@
-"""Posts on a page of software that we do not know: found by what repeats.
+"""Posts on a page of unknown software, found by what repeats.
 
-    every element -> how much it says -> groups that share a class -> the group that looks most like posts -> posts
+    every element -> how much text it has -> groups that share a class -> the group most like posts -> posts
 
-What people wrote is the text that repeats under one class, is not made of links, and has a name and a date beside it.
-The element of a post is the largest one around its text that has no other post's text in it.
+What people wrote is text that repeats under one class, is not made of links, and has a name and a date beside it. The
+element of a post is the largest one around its text that contains no other post's text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
 from headwater.model import Item, Page, Post
-from headwater.sources.forums.dates import moment_of
-from headwater.sources.forums.page import HtmlPage
-from headwater.sources.forums.profile import Profile
+from headwater.sources.forums.dates import parse_forum_date
+from headwater.sources.forums.page import ForumPage
+from headwater.sources.forums.profile import GUESSED
 from headwater.sources.forums.threads import (
     MAX_POSTS,
+    RawPost,
     Thread,
-    Told,
     content_of,
     facts_of,
     next_page,
     post_of,
     thread_on,
 )
-from headwater.sources.forums.tree import Tree
 
-GUESSED = Profile("guessed", title="h1", dropped="[class*='signature'], [class*='Signature']")
-_FEW_LETTERS = 12  # on average: less is a label or a count
-_LONG = 150  # letters: an opening post is more than a line
-_CLIMB = 12  # elements between a post's text and its own element; more is the page's frame
+MAX_ELEMENTS = 40_000
+MAX_CLASSES = 8
+_FEW_LETTERS = 12  # on average; less is a label or a count
+_LONG = 150  # letters; an opening post is more than a line
+_CLIMB = 12  # elements between a post's text and its own element; more is the frame of the page
 
-_SAYS = re.compile(
+_DATED = re.compile(r"date|time|posted|\bago\b|when", re.IGNORECASE)
+_NAMED = re.compile(r"author|user|nick|poster|member|byline|creator|handle", re.IGNORECASE)
+_PROFILE_LINK = re.compile(
+    r"/(?:users?|members?|profiles?|u|author|people|~|@)[/=~@]|[?&](?:u|uid|user|member)=|/~|/@", re.IGNORECASE
+)
+_UNREAD = frozenset(
+    {"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head", "button"}
+)
+_TEXT_NAMES = re.compile(
     r"body|content|text|message|msg|(?<!col-)\bmd\b(?!-\d)|prose|markdown|comment|cooked|itemprop", re.IGNORECASE
 )
-_NEVER = re.compile(
+_OTHER_NAMES = re.compile(
     r"head|meta|author|user|date|time|sign|quote|foot|button|btn|tool|menu|nav|side|relat|breadcrumb|avatar|title|share"
     r"|action|vote|badge|link|icon|label|card-?list|teaser|snippet|promo|advert|\bad\b|cookie|modal|sponsor|recommend",
     re.IGNORECASE,
@@ -48,14 +58,83 @@ _META = "header, footer, time, [class*='author'], [class*='user'], [class*='avat
 _NUMBER = re.compile(r"(\d{1,20})\D*$")
 
 
-def read_guessed(page: HtmlPage, item: Item, zone: int | None) -> Page | None:
-    """The posts of a thread's page, found by what repeats on it; None where nothing looks like posts."""
+class Element(NamedTuple):
+    node: LexborNode
+    parent: int
+    classes: tuple[str, ...]
+    dated: bool
+    named: bool
+
+
+class Tree:
+    """The elements of a page in order, and for each how many letters are in it, in links and altogether."""
+
+    def __init__(self, root: LexborNode) -> None:
+        self.elements: list[Element] = []
+        self.letters: list[int] = []
+        self._read(root)
+        self._sum_up()
+
+    def _read(self, root: LexborNode) -> None:
+        positions: dict[int, int] = {}
+        for node in root.traverse(include_text=True):
+            parent = positions.get(node.parent.mem_id, -1) if node.parent is not None else -1
+            if node.is_text_node:
+                if parent >= 0:
+                    self.letters[parent] += len((node.text_content or "").strip())
+                continue
+            if not node.is_element_node or node.tag in _UNREAD or (parent < 0 and self.elements):
+                continue
+            if len(self.elements) == MAX_ELEMENTS:
+                return
+            positions[node.mem_id] = len(self.elements)
+            self.elements.append(_element(node, parent))
+            self.letters.append(0)
+
+    def _sum_up(self) -> None:
+        self.linked = [0] * len(self.elements)
+        self.dates = [int(element.dated) for element in self.elements]
+        self.names = [int(element.named) for element in self.elements]
+        # How many elements before each one have a name or a date; the difference of two says what is between them.
+        self.signatures = [0, *accumulate(int(element.named or element.dated) for element in self.elements)]
+        for index in range(len(self.elements) - 1, 0, -1):
+            parent = self.elements[index].parent
+            if self.elements[index].node.tag == "a":
+                self.linked[index] = self.letters[index]
+            for count in (self.letters, self.linked, self.dates, self.names):
+                count[parent] += count[index]
+
+    def is_signed(self, index: int) -> bool:
+        """Whether a name or a date is in the element."""
+        return bool(self.names[index] or self.dates[index])
+
+    def end(self, index: int) -> int:
+        """The position after the last element inside this one."""
+        end = index + 1
+        while end < len(self.elements) and self.elements[end].parent >= index:
+            end += 1
+        return end
+
+
+def _element(node: LexborNode, parent: int) -> Element:
+    attributes = node.attributes
+    classes = tuple((attributes.get("class") or "").split()[:MAX_CLASSES])
+    if attributes.get("itemprop") in ("text", "articleBody", "commentText"):
+        classes += ("itemprop-text",)
+    own = " ".join(classes)
+    dated = node.tag == "time" or "datetime" in attributes or bool(_DATED.search(own))
+    named = bool(_NAMED.search(own)) or (node.tag == "a" and bool(_PROFILE_LINK.search(attributes.get("href") or "")))
+    return Element(node, parent, classes, dated, named)
+
+
+def guess_thread(page: ForumPage, item: Item, zone: int | None) -> Page | None:
+    """The posts on a page of a thread, found by what repeats on it; None if nothing looks like posts."""
     tree = Tree(page.root)
     group = _likeliest(tree)
     if not group:
         return None
     thread = thread_on(page, GUESSED, item, zone)
-    following = next_page(page, GUESSED)
+    following = next_page(page, GUESSED.selectors)
     posts = _posts(thread, tree, group[:MAX_POSTS])
     return Page(posts, following, facts_of(thread, truncated=len(group) > MAX_POSTS)) if posts else None
 
@@ -77,7 +156,7 @@ def _likeliest(tree: Tree) -> list[int]:
 
 
 def _opening(tree: Tree, group: list[int]) -> int | None:
-    """The text that the others answer, which often has a look of its own: the longest before the first of them."""
+    """The text that the others answer, which often has its own style: the longest one before the first of them."""
     above: set[int] = set()
     step = group[0]
     while step >= 0:
@@ -85,20 +164,20 @@ def _opening(tree: Tree, group: list[int]) -> int | None:
         step = tree.elements[step].parent
     best, most = None, _LONG
     for index in range(group[0]):
-        said = tree.letters[index] - tree.linked[index]
+        unlinked = tree.letters[index] - tree.linked[index]
         element = tree.elements[index]
         name = f"{element.node.attributes.get('id') or ''} {' '.join(element.classes)}"
-        if said > most and index not in above and tree.linked[index] < said / 3 and _is_text(name):
-            best, most = index, said
+        if unlinked > most and index not in above and tree.linked[index] < unlinked / 3 and _is_text(name):
+            best, most = index, unlinked
     return best
 
 
 def _is_text(name: str) -> bool:
-    return _SAYS.search(name) is not None and _NEVER.search(name) is None
+    return _TEXT_NAMES.search(name) is not None and _OTHER_NAMES.search(name) is None
 
 
 def _not_nested(tree: Tree, group: list[int]) -> list[int]:
-    """The group without elements that contain others of it: those are not one post's text."""
+    """The group without elements that contain others of it: those are more than one post's text."""
     inner = set(group)
     nesting: set[int] = set()
     for index in group:
@@ -113,17 +192,17 @@ def _not_nested(tree: Tree, group: list[int]) -> list[int]:
 
 
 def _score(tree: Tree, name: str, group: list[int]) -> float:
-    said = sum(tree.letters[index] - tree.linked[index] for index in group)
-    if len(group) < 2 or said < _FEW_LETTERS * len(group):
+    unlinked = sum(tree.letters[index] - tree.linked[index] for index in group)
+    if len(group) < 2 or unlinked < _FEW_LETTERS * len(group):
         return 0.0
     linked = sum(tree.linked[index] for index in group)
-    score = said * (said / (said + linked + 1)) ** 2
-    if _NEVER.search(name):
+    score = unlinked * (unlinked / (unlinked + linked + 1)) ** 2
+    if _OTHER_NAMES.search(name):
         score *= 0.1
-    elif _SAYS.search(name):
+    elif _TEXT_NAMES.search(name):
         score *= 1.6
     score *= 0.15 + _signed(tree, group) / len(group)
-    # A name and a date within it: this is a post with all that stands around its text.
+    # A name and a date inside it: this is a whole post, not only its text.
     holding = sum(1 for index in group if tree.names[index] and tree.dates[index]) / len(group)
     return score * (1 - 0.55 * holding)
 
@@ -133,30 +212,26 @@ def _signed(tree: Tree, group: list[int]) -> int:
     count, before = 0, 0
     for index, around in zip(group, _around(tree, group), strict=True):
         start = max(tree.elements[around].parent, before)
-        if _has_mark(tree, around) or tree.marks[index] > tree.marks[start]:
+        if tree.is_signed(around) or tree.signatures[index] > tree.signatures[start]:
             count += 1
         before = index + 1
     return count
 
 
-def _has_mark(tree: Tree, index: int) -> bool:
-    return bool(tree.names[index] or tree.dates[index])
-
-
-def _beside(tree: Tree, group: list[int]) -> Iterator[range]:
-    """Where the name and date of each text may stand: in its own element, or, where answers stand in that as well,
-    between the text before it and itself."""
+def _signature_ranges(tree: Tree, group: list[int]) -> Iterator[range]:
+    """Where the name and date of each text may be: in its own element, or, if that also contains the answers, between
+    the text before it and itself."""
     before = 0
     for index, around in zip(group, _around(tree, group), strict=True):
-        if _has_mark(tree, around):
-            yield range(around, _end(tree, around))
+        if tree.is_signed(around):
+            yield range(around, tree.end(around))
         else:
             yield range(max(tree.elements[around].parent, before, 0), index)
-        before = _end(tree, index)
+        before = tree.end(index)
 
 
 def _around(tree: Tree, group: list[int]) -> list[int]:
-    """For each text the largest element around it that has no other text of the group in it."""
+    """For each text the largest element around it that contains no other text of the group."""
     count: dict[int, int] = {}
     for index in group:
         step = index
@@ -178,38 +253,32 @@ def _around(tree: Tree, group: list[int]) -> list[int]:
 
 
 def _posts(thread: Thread, tree: Tree, group: list[int]) -> list[Post]:
-    numbers = _numbers(tree, group)
-    read: dict[str, Post] = {}
-    for place, (index, beside) in enumerate(zip(group, list(_beside(tree, group)), strict=True)):
-        told = _told(thread, tree, index, beside, numbers[place])
-        post = post_of(thread, told, opens=place == 0)
+    ids = _ids(tree, group)
+    posts: dict[str, Post] = {}
+    for position, (index, signature) in enumerate(zip(group, list(_signature_ranges(tree, group)), strict=True)):
+        raw = _raw_post(thread, tree, index, signature, ids[position])
+        post = post_of(thread, raw, is_first=position == 0)
         if post and (post.content or post.images):
-            read.setdefault(post.source_post_id, post)
-    return list(read.values())
+            posts.setdefault(post.source_post_id, post)
+    return list(posts.values())
 
 
-def _told(thread: Thread, tree: Tree, index: int, beside: range, number: str) -> Told:
-    body, outer = tree.elements[index].node, tree.elements[beside.start].node
-    author = next((name for step in beside if (name := _name(tree, step))), "")
-    dates = [text for step in beside if tree.elements[step].dated for text in _dates(tree.elements[step].node)]
-    moments = tuple(text for text in dates[:20] if moment_of(text, thread.page.received_at))[:1]
-    dropped = f"{GUESSED.dropped}, {_META}" if tree.names[index] and tree.dates[index] else GUESSED.dropped
-    return Told(
-        number=number,
+def _raw_post(thread: Thread, tree: Tree, index: int, signature: range, id: str) -> RawPost:
+    body, outer = tree.elements[index].node, tree.elements[signature.start].node
+    author = next((name for step in signature if (name := _name(tree, step))), "")
+    dates = [text for step in signature if tree.elements[step].dated for text in _dates(tree.elements[step].node)]
+    moments = tuple(text for text in dates[:20] if parse_forum_date(text, thread.page.received_at))[:1]
+    dropped = GUESSED.selectors.dropped
+    if tree.names[index] and tree.dates[index]:
+        dropped = f"{dropped}, {_META}"
+    return RawPost(
+        id=id,
         anchor=outer.attributes.get("id") or body.attributes.get("id") or "",
         author=author,
         dates=moments,
-        answers="",
+        reply_to="",
         content=content_of(body, dropped, thread.page.base),
     )
-
-
-def _end(tree: Tree, index: int) -> int:
-    """The place after the last element within one."""
-    end = index + 1
-    while end < len(tree.elements) and tree.elements[end].parent >= index:
-        end += 1
-    return end
 
 
 def _name(tree: Tree, index: int) -> str:
@@ -220,17 +289,16 @@ def _name(tree: Tree, index: int) -> str:
 
 def _dates(node: LexborNode) -> list[str]:
     attributes = node.attributes
-    said = [attributes.get(name) for name in ("datetime", "data-time", "data-timestamp", "title")]
-    return [text for text in (*said, node.text(separator=" ")[:100]) if text]
+    written = [attributes.get(name) for name in ("datetime", "data-time", "data-timestamp", "title")]
+    return [text for text in (*written, node.text(separator=" ")[:100]) if text]
 
 
-def _numbers(tree: Tree, group: list[int]) -> list[str]:
-    """The ids of posts, as an attribute of their elements has them; empty where not each has one of its own."""
-    around = _around(tree, group)
-    for places in (around, group):
+def _ids(tree: Tree, group: list[int]) -> list[str]:
+    """The ids of posts, from an attribute of their elements; all empty unless each has its own."""
+    for indexes in (_around(tree, group), group):
         for attribute in _ID_ATTRIBUTES:
-            written = (tree.elements[index].node.attributes.get(attribute) or "" for index in places)
-            numbers = [found[1] if (found := _NUMBER.search(text)) else "" for text in written]
-            if all(numbers) and len(set(numbers)) == len(group):
-                return numbers
+            written = (tree.elements[index].node.attributes.get(attribute) or "" for index in indexes)
+            ids = [found[1] if (found := _NUMBER.search(text)) else "" for text in written]
+            if all(ids) and len(set(ids)) == len(group):
+                return ids
     return [""] * len(group)

@@ -1,1 +1,1 @@
-"""Sites that are read page by page: their lists of articles, and the articles."""
+"""Reading news sites: lists, articles and their metadata. `sources/news.py` is the way in."""

@@ -1,6 +1,6 @@
-"""The text of an article: found in its page by trafilatura, trimmed, and written as clean HTML with its structure.
+"""The text and images of an article. trafilatura finds the text; it is trimmed and written as clean HTML.
 
-trafilatura is loaded with the first article: a reading process that reads none does not pay for it.
+trafilatura is imported with the first article, so a parser process that reads no articles does not pay for it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,21 @@ from lxml.etree import _Element
 from lxml.html import HtmlElement
 
 from headwater.model import Image
-from headwater.sources.sites.about import About
-from headwater.sources.sites.page import WebPage
-from headwater.sources.sites.pictures import pictures_of
+from headwater.sources.sites.metadata import Metadata
+from headwater.sources.sites.page import NewsPage
 from headwater.sources.sites.trimming import Block, block_of, trimmed
-from headwater.text import clean_html
+from headwater.text import clean_html, plain
+from headwater.urls import identity, safe_link
 
+MAX_IMAGES = 30
+MAX_ALT = 500
+SMALLEST = 120  # pixels
+_IMAGE_SOURCES = ("data-src", "data-original", "data-lazy-src", "data-srcset", "srcset", "src")
+_DECORATION = re.compile(
+    r"(?:^|[/_.-])(?:logo|icon|avatar|gravatar|sprite|spacer|blank|pixel|badge|emoji|button|placeholder)s?(?:[/_.-]|\d|$)|\.svg(?:\?|$)",
+    re.IGNORECASE,
+)
+_NOT_TEXT = ("aside", "nav", "footer", "header", "form")
 _UNREAD = ("style", "svg", "template", "iframe", "object", "noscript", "canvas", "link", "meta", "select")
 _INLINE = {"#b": "b", "#i": "i", "#u": "u", "#sub": "sub", "#sup": "sup", "#t": "code"}
 _BLOCKS = {"p": "p", "quote": "blockquote", "table": "table", "row": "tr", "cell": "td", "item": "li", "del": "del"}
@@ -29,10 +38,10 @@ _LISTS = {"ol": "ol", "dl": "ul", "ul": "ul"}
 _WORDS = re.compile(r"\w+")
 _PARAGRAPH_END = re.compile(r"\s*\n\s*|<(?:/p|br\s*/?)>", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
-# A text that the page tells programs may stand for the one that was found where it has all of it and this much more.
+# The text that the page provides for programs is used if it has all of the text that was found, and this much more.
 _LONGER = 1.5
 _ENOUGH_SHARED = 0.8
-# An article shorter than this that is less than this part of its page may be the wrong part.
+# If an article is shorter than this, and less than this share of its page, it may be the wrong part.
 _LITTLE = 1_500
 _SHARE_OF_PAGE = 0.1
 
@@ -40,23 +49,23 @@ _SHARE_OF_PAGE = 0.1
 class Article(NamedTuple):
     html: str
     text: str
-    pictures: tuple[Image, ...]
+    images: tuple[Image, ...]
 
 
-def article_in(page: WebPage, said: About) -> Article:
-    """The article of a page; its text is empty where none was found. The page's tree is used up."""
-    pictures = pictures_of(page, said.picture)
-    blocks = trimmed(_found(page), said.title)
+def article_in(page: NewsPage, metadata: Metadata) -> Article:
+    """The article on a page; its text is empty if none was found. Changes the page's tree."""
+    images = _images(page, metadata.image)
+    blocks = trimmed(_text_blocks(page), metadata.title)
     text = "\n".join(block.text for block in blocks)
-    told = _paragraphs(said.body)
-    if _tells_more(told, text) or (len(blocks) < 2 < len(told) and _tells_more(told, text, 0.9)):
-        return Article("".join(f"<p>{escape(part)}</p>\n" for part in told), "\n".join(told), pictures)
-    html = "".join(_written(blocks))
-    return Article(clean_html(html, page.base), text, pictures)
+    body = _paragraphs(metadata.body)
+    if _says_more(body, text) or (len(blocks) < 2 < len(body) and _says_more(body, text, 0.9)):
+        return Article("".join(f"<p>{escape(part)}</p>\n" for part in body), "\n".join(body), images)
+    html = "".join(_html(blocks))
+    return Article(clean_html(html, page.base), text, images)
 
 
-def _found(page: WebPage) -> list[Block]:
-    """The blocks of the text. The quick way nearly always finds it; where little came of much, look thoroughly."""
+def _text_blocks(page: NewsPage) -> list[Block]:
+    """The blocks of the text. The fast way nearly always finds them; if it found little on a long page, look again."""
     _drop_unread(page.tree)
     blocks = _extracted(page.tree, fast=True, favor_recall=True)
     length = sum(len(block.text) for block in blocks)
@@ -68,7 +77,7 @@ def _found(page: WebPage) -> list[Block]:
 def _extracted(tree: HtmlElement, *, fast: bool, favor_recall: bool) -> list[Block]:
     from trafilatura import bare_extraction
 
-    # It tells its log about every page that it finds little in; we say that ourselves.
+    # It logs every page on which it finds little; we report that ourselves.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     document: Any = bare_extraction(
         tree,
@@ -83,7 +92,7 @@ def _extracted(tree: HtmlElement, *, fast: bool, favor_recall: bool) -> list[Blo
 
 
 def _drop_unread(tree: HtmlElement) -> None:
-    """Take out what no reader sees; trafilatura copies the tree several times over."""
+    """Removes what no reader sees, because trafilatura copies the tree several times."""
     etree.strip_elements(tree, *_UNREAD, with_tail=False)
     for script in list(tree.iter("script")):
         if "ld+json" not in (script.get("type") or ""):
@@ -91,7 +100,7 @@ def _drop_unread(tree: HtmlElement) -> None:
 
 
 def _top(body: _Element) -> Iterator[_Element]:
-    """The blocks of a text, out of the boxes they may stand in."""
+    """The blocks of a text, without the boxes around them."""
     for child in body:
         if child.tag in ("body", "div", "main", "article", "section"):
             if (child.text or "").strip():
@@ -107,9 +116,9 @@ def _loose(box: _Element) -> _Element:
     return box
 
 
-def _tells_more(told: list[str], text: str, times: float = _LONGER) -> bool:
-    """Whether the text for programs has what was found, and clearly more, or the same with its paragraphs."""
-    whole = "\n".join(told)
+def _says_more(body: list[str], text: str, times: float = _LONGER) -> bool:
+    """Whether the text for programs has all of the text that was found, and is so many times as long."""
+    whole = "\n".join(body)
     if len(whole) < max(times * len(text), 500):
         return False
     words = set(_WORDS.findall(text.lower()))
@@ -121,14 +130,14 @@ def _paragraphs(body: str) -> list[str]:
     return [line for part in parts if (line := " ".join(unescape(part).split()))]
 
 
-def _written(blocks: Iterable[Block]) -> Iterator[str]:
+def _html(blocks: Iterable[Block]) -> Iterator[str]:
     for block in blocks:
         yield from _element(block.element)
         yield "\n"
 
 
 def _element(element: _Element) -> Iterator[str]:
-    """An element of the extractor's own vocabulary as HTML."""
+    """An element in the extractor's own vocabulary, as HTML."""
     opening, closing = _tags(element)
     yield opening
     yield escape(element.text or "", quote=False)
@@ -158,3 +167,52 @@ def _tags(element: _Element) -> tuple[str, str]:
         case _:
             name = ""
     return (f"<{name}>", f"</{name}>") if name else ("", "")
+
+
+def _images(page: NewsPage, named: str | None) -> tuple[Image, ...]:
+    """Each image once: first the one that the metadata names, then those in the text, in page order."""
+    found: dict[str, Image] = {}
+    if named:
+        found[identity(named)] = Image(named)
+    for image in _in_text(_text_box(page.tree), page.base):
+        known = found.setdefault(identity(image.url), image)
+        if not known.alt and image.alt:
+            found[identity(image.url)] = image
+        if len(found) == MAX_IMAGES:
+            break
+    return tuple(found.values())
+
+
+def _text_box(tree: HtmlElement) -> HtmlElement | None:
+    """The element that contains the article: the one whose own paragraphs have the most text."""
+    weights: dict[HtmlElement, int] = {}
+    for paragraph in tree.iter("p"):
+        box = paragraph.getparent()
+        if box is not None:
+            weights[box] = weights.get(box, 0) + len(paragraph.text_content())
+    best = max(weights, key=weights.__getitem__, default=None)
+    around = next(best.iterancestors("article", "main"), None) if best is not None else None
+    return around if around is not None else best
+
+
+def _in_text(box: HtmlElement | None, base: str) -> Iterator[Image]:
+    if box is None:
+        return
+    for node in box.iter("img"):
+        if _is_small(node) or next(node.iterancestors(*_NOT_TEXT), None) is not None:
+            continue
+        link = next((link for name in _IMAGE_SOURCES if (link := _link(node.get(name), base))), None)
+        if link and not _DECORATION.search(link):
+            yield Image(link, plain(node.get("alt") or "")[:MAX_ALT])
+
+
+def _link(value: str | None, base: str) -> str | None:
+    """The first address in a `src` or `srcset`. Images that load later often have a placeholder as their `src`."""
+    first = (value or "").strip().partition(" ")[0].rstrip(",")
+    link = safe_link(first, base) if first and not first.startswith("data:") else None
+    return link if link and link.startswith(("http://", "https://")) else None
+
+
+def _is_small(node: HtmlElement) -> bool:
+    sizes = [size.removesuffix("px") for name in ("width", "height") if (size := (node.get(name) or "").strip())]
+    return any(size.isascii() and size.isdigit() and int(size[:6]) < SMALLEST for size in sizes)

@@ -1,4 +1,4 @@
-"""Lists that a site gives out as JSON: articles at the paths that the settings name."""
+"""Lists that a site serves as JSON: articles at the paths that the settings give."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import orjson
 
 from headwater.errors import ReadFailed
 from headwater.sources.feeds.dates import parse_date
-from headwater.sources.sites.paths import found_at, text_at
-from headwater.sources.sites.settings import NewsSettings
+from headwater.sources.sites.settings import NewsSettings, found_at, text_at
 from headwater.text import clean_html, looks_like_html, plain, text_as_html
 from headwater.urls import safe_link
 
@@ -20,8 +19,8 @@ MAX_ITEMS = 1_000
 MAX_TITLE = 1_000
 
 
-class Told(NamedTuple):
-    """An article as the list tells it; `content` is empty where the list has no text of it."""
+class ListedArticle(NamedTuple):
+    """An article as the list shows it. `content` is empty if the list does not contain its text."""
 
     id: str
     url: str
@@ -32,24 +31,24 @@ class Told(NamedTuple):
     author: str
 
 
-class Listed(NamedTuple):
-    articles: list[Told]
+class ArticleList(NamedTuple):
+    articles: list[ListedArticle]
     cursor: str
     truncated: bool
 
 
-def read_endpoint(body: bytes, settings: NewsSettings, base: str) -> Listed:
+def read_endpoint(body: bytes, settings: NewsSettings, base: str) -> ArticleList:
     document = _parsed(body)
     found = [item for item in found_at(document, settings.items) if isinstance(item, dict | str)]
-    told = {one.url: one for item in found[:MAX_ITEMS] if (one := _told(item, settings, base))}
+    articles = {one.url: one for item in found[:MAX_ITEMS] if (one := _article(item, settings, base))}
     cursor = text_at(document, settings.next)
-    return Listed(list(told.values()), cursor, len(found) > MAX_ITEMS)
+    return ArticleList(list(articles.values()), cursor, len(found) > MAX_ITEMS)
 
 
-def _told(item: dict[str, Any] | str, settings: NewsSettings, base: str) -> Told | None:
+def _article(item: dict[str, Any] | str, settings: NewsSettings, base: str) -> ListedArticle | None:
     if isinstance(item, str):
         url = safe_link(item, base)
-        return Told("", url, "", None, "", "", "") if url and url.startswith("http") else None
+        return ListedArticle("", url, "", None, "", "", "") if url and url.startswith("http") else None
     id = text_at(item, settings.id or "id")[:200]
     written = settings.url or "url"
     address = written.replace("{id}", id) if "{" in written else text_at(item, written)
@@ -58,7 +57,7 @@ def _told(item: dict[str, Any] | str, settings: NewsSettings, base: str) -> Told
         return None
     published = text_at(item, settings.date or "date")
     text = text_at(item, settings.text)
-    return Told(
+    return ListedArticle(
         id=id,
         url=url,
         title=_line(text_at(item, settings.title or "title")),

@@ -1,8 +1,8 @@
-"""The links of a page that lead to articles, found without being told: by what many of them have in common.
+"""Finds the links on a page that lead to articles, by a selector or by what many of them have in common.
 
-A site writes the addresses of its articles in one way: with a date, a number, a long name. Links are put into families
-by the shape of their addresses; families whose members look like articles are the list. Navigation, tags and authors
-have short words and plain shapes, and stand in boxes made for them.
+A site writes the addresses of its articles in one way: with a date, a number, a long name. Links are grouped into
+families by the shape of their addresses, and families whose members look like articles are the list. Links to sections,
+tags and authors have short texts and plain addresses, and are in boxes of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from lxml.html import HtmlElement
 from selectolax.lexbor import LexborHTMLParser
 
-from headwater.sources.sites.page import WebPage
+from headwater.sources.sites.page import NewsPage
 from headwater.text import plain
 from headwater.urls import identity, safe_link, without_tracking
 
@@ -24,7 +24,7 @@ MAX_ITEMS = 1_000
 MAX_TITLE = 300
 FEWEST = 4
 GOOD = 4.0
-_BESIDE = ("nav", "footer", "aside", "form", "menu")
+_BOXES = ("nav", "footer", "aside", "form", "menu")
 _HEADINGS = ("h1", "h2", "h3", "h4")
 _ROLES = re.compile(
     r"(?:^|[\s_-])(?:nav|navigation|menu|footer|breadcrumbs?|sidebar|social|share|tags?|pagination|pager|cookie|comments?|byline|widget)"
@@ -45,37 +45,37 @@ _SECTION = re.compile(r"(?<=/)[^/#~*0?][^/]*(?=/)")
 _UNNAMED = {"", "index"}  # the front page
 
 
-class Link(NamedTuple):
+class ArticleLink(NamedTuple):
     url: str
     text: str
     score: float = 0.0
     shape: str = ""
 
 
-class Found(NamedTuple):
-    """`by` says in words what the links have in common."""
+class ArticleLinks(NamedTuple):
+    """`by` says what the links have in common, for people."""
 
-    links: list[Link]
+    links: list[ArticleLink]
     by: str
     truncated: bool = False
 
 
-def selected(page: WebPage, selector: str) -> Found:
-    """The links that a CSS selector names, or that stand in the boxes it names."""
+def selected(page: NewsPage, selector: str) -> ArticleLinks:
+    """The links that a CSS selector matches, or that are in the elements it matches."""
     tree = LexborHTMLParser(page.source.decode("utf-8", "replace"))
-    found: dict[str, Link] = {}
+    found: dict[str, ArticleLink] = {}
     nodes = tree.css(selector)
     for box in nodes[:MAX_LINKS]:
         node = box if box.tag == "a" else box.css_first("a[href]")
         url = _article_address(node.attributes.get("href"), page) if node is not None else None
         if node is not None and url:
-            found.setdefault(identity(url), Link(url, plain(node.text())[:MAX_TITLE]))
-    return Found(list(found.values())[:MAX_ITEMS], f"the selector {selector}", len(found) > MAX_ITEMS)
+            found.setdefault(identity(url), ArticleLink(url, plain(node.text())[:MAX_TITLE]))
+    return ArticleLinks(list(found.values())[:MAX_ITEMS], f"the selector {selector}", len(found) > MAX_ITEMS)
 
 
-def discovered(page: WebPage, fewest: int = FEWEST) -> Found:
-    """The links that look like a list of articles; empty where there are not at least so many of a kind."""
-    best: dict[str, Link] = {}
+def discovered(page: NewsPage, fewest: int = FEWEST) -> ArticleLinks:
+    """The links that look like a list of articles; none if fewer than this look alike."""
+    best: dict[str, ArticleLink] = {}
     anchors = list(page.tree.iter("a"))
     for node in anchors[:MAX_LINKS]:
         link = _judged(node, page)
@@ -83,34 +83,36 @@ def discovered(page: WebPage, fewest: int = FEWEST) -> Found:
             best[link.url] = link
     good = _families(best.values(), lambda link: link.shape, fewest)
     chosen = {link.url for links in good.values() for link in links if link.score >= GOOD}
-    # Sites with many sections have few articles of each; what is certain of itself is held together by the rest.
+    # Sites with many sections have few articles in each. Links that are certain by themselves are grouped across them.
     certain = [link for link in best.values() if link.score > GOOD and link.url not in chosen]
     wide = _families(certain, lambda link: _SECTION.sub("*", link.shape), fewest)
     chosen |= {link.url for links in wide.values() for link in links}
     links = [link for link in best.values() if link.url in chosen]
-    return Found(links[:MAX_ITEMS], _in_words(good | wide), len(anchors) > MAX_LINKS or len(links) > MAX_ITEMS)
+    return ArticleLinks(links[:MAX_ITEMS], _in_words(good | wide), len(anchors) > MAX_LINKS or len(links) > MAX_ITEMS)
 
 
-def _families(links: Iterable[Link], shape_of: Callable[[Link], str], fewest: int) -> dict[str, list[Link]]:
-    """Links by the shape of their addresses, as far as a family has members enough that look like articles."""
-    families: dict[str, list[Link]] = {}
+def _families(
+    links: Iterable[ArticleLink], shape_of: Callable[[ArticleLink], str], fewest: int
+) -> dict[str, list[ArticleLink]]:
+    """Links by the shape of their addresses; only families with enough members that look like articles."""
+    families: dict[str, list[ArticleLink]] = {}
     for link in links:
         families.setdefault(shape_of(link), []).append(link)
     return {shape: members for shape, members in families.items() if _is_list(members, fewest)}
 
 
-def _is_list(links: list[Link], fewest: int) -> bool:
+def _is_list(links: list[ArticleLink], fewest: int) -> bool:
     strong = [link for link in links if link.score >= GOOD]
     return len(strong) >= fewest and len(strong) * 2 >= len(links)
 
 
-def _in_words(families: dict[str, list[Link]]) -> str:
+def _in_words(families: dict[str, list[ArticleLink]]) -> str:
     names = sorted(families, key=lambda shape: -len(families[shape]))
     return "their addresses " + ", ".join(names[:3]) if names else ""
 
 
-def _judged(node: HtmlElement, page: WebPage) -> Link | None:
-    """A link with how much it looks like one to an article."""
+def _judged(node: HtmlElement, page: NewsPage) -> ArticleLink | None:
+    """The link, with a score for how much it looks like a link to an article."""
     url = _article_address(node.get("href"), page)
     if url is None:
         return None
@@ -123,26 +125,26 @@ def _judged(node: HtmlElement, page: WebPage) -> Link | None:
     score += _by_text(text)
     if heading is not None or next(node.iterancestors(*_HEADINGS), None) is not None:
         score += 2
-    if _stands_beside(node):
+    if _is_in_box(node):
         score -= 4
-    return Link(url, text, score, shape)
+    return ArticleLink(url, text, score, shape)
 
 
 def _by_text(text: str) -> float:
-    """Headlines are long; a sign of Chinese says as much as a few letters."""
+    """Headlines are long. A Chinese character says as much as a few letters."""
     length = len(text) + 2 * len(_CJK.findall(text))
     return 2.0 if length >= 25 else 1.0 if length >= 15 else -1.0 if length < 8 else 0.0
 
 
 def _shape(path: str, query: str) -> tuple[str, float]:
-    """How an address is written, with what differs from article to article left open, and what that says."""
+    """How an address is written, with the parts that differ between articles left open, and a score for it."""
     score = 2.5 if _DATE.search(path) else 0.0
     steps = [step for step in path.split("/") if step]
     shape = []
-    for place, step in enumerate(steps):
+    for position, step in enumerate(steps):
         name = step.rpartition(".")[0] if step.endswith((".html", ".htm", ".shtml", ".php", ".aspx")) else step
         words = len([word for word in re.split(r"[-_+]|%20", name) if word])
-        last = place == len(steps) - 1
+        last = position == len(steps) - 1
         if name.isdigit():
             shape.append("0000" if re.fullmatch(r"(?:19|20)\d\d", name) else "00" if len(name) < 3 else "#")
             score += 2.0 if last and len(name) > 3 else 0.0
@@ -150,16 +152,16 @@ def _shape(path: str, query: str) -> tuple[str, float]:
             shape.append("~")
             score += 2.0 if last else 0.5
         else:
-            shape.append("*" if last and place else name)
+            shape.append("*" if last and position else name)
     if query and re.search(r"(?:^|&)(?:p|id|aid|nid|newsid|articleid|article_id|docid)=\d+", query, re.IGNORECASE):
         shape.append("?id")
         score += 2.0
     return "/" + "/".join(shape), score
 
 
-def _stands_beside(node: HtmlElement) -> bool:
+def _is_in_box(node: HtmlElement) -> bool:
     for depth, box in enumerate(node.iterancestors()):
-        if box.tag in _BESIDE:
+        if box.tag in _BOXES:
             return True
         if (
             depth < 6
@@ -170,8 +172,8 @@ def _stands_beside(node: HtmlElement) -> bool:
     return False
 
 
-def _article_address(href: str | None, page: WebPage) -> str | None:
-    """A link's address if it leads to another page of the same site."""
+def _article_address(href: str | None, page: NewsPage) -> str | None:
+    """The address of a link that leads to another page of the same site."""
     if not href or href.startswith(("#", "javascript:", "mailto:")):
         return None
     url = safe_link(href, page.base)
@@ -187,7 +189,7 @@ def _article_address(href: str | None, page: WebPage) -> str | None:
 
 
 def _site(host: str | None) -> str:
-    """The host without what sites put in front of their one name."""
+    """The host, without common prefixes such as www."""
     labels = (host or "").split(".")
     return (
         ".".join(labels[1:])

@@ -1,4 +1,8 @@
-"""The settings of a news site: how its list is addressed, what of it is an article, and where the list goes on."""
+"""The settings of a news site: how its list is addressed, what on it is an article, and where the list continues.
+
+Paths into a JSON list (`data.items[*].url`) have names, `[0]`, `[-1]` and `[*]`, and nothing else. So they cannot
+compute, loop, or reach outside the document.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,18 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from headwater.errors import BadAddress, BadSetting
-from headwater.sources.sites.paths import steps_of
 from headwater.urls import split
 
-PLACES = ("page", "offset", "cursor", "min_id", "max_id")
-_PLACE = re.compile(r"\{(\w*)\}")
+PLACEHOLDERS = ("page", "offset", "cursor", "min_id", "max_id")
+MAX_FOUND = 10_000
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_STEP = re.compile(r"\.?([\w@$-]+)|\[(\*|-?\d{1,4})\]")
 _Text = Annotated[str, msgspec.Meta(max_length=2_000)]
 _Pattern = Annotated[str, msgspec.Meta(max_length=200)]
 
 
 class NewsSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """All are optional: without any, the list is found by itself. docs/reference/news.md tells them one by one."""
+    """All are optional. Without any, the list is found automatically. docs/reference/news.md explains each of them."""
 
     list: _Text = ""
     form: Literal["auto", "html", "json", "sitemap"] = "auto"
@@ -44,7 +49,7 @@ class NewsSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def settings_of(given: Mapping[str, Any]) -> NewsSettings:
-    """The settings as they are meant. Raises BadSetting in words that name the field."""
+    """The settings of a source. Raises BadSetting, naming the field, for any that cannot be used."""
     try:
         settings = msgspec.convert(dict(given), NewsSettings)
     except msgspec.ValidationError as error:
@@ -54,7 +59,7 @@ def settings_of(given: Mapping[str, Any]) -> NewsSettings:
     if settings.id_pattern:
         pattern(settings.id_pattern)
     if settings.min_id is not None and settings.max_id is not None and settings.min_id > settings.max_id:
-        raise BadSetting("`min_id` is larger than `max_id`: no article lies between them.")
+        raise BadSetting("`min_id` is larger than `max_id`: no article is between them.")
     return settings
 
 
@@ -65,7 +70,7 @@ def pattern(text: str) -> re.Pattern[str]:
     except (re.error, OverflowError, RecursionError) as error:
         raise BadSetting(f"`id_pattern` is not a regular expression: {error}.") from error
     if compiled.groups != 1:
-        raise BadSetting("`id_pattern` needs exactly one group in brackets: the part of the address that is the id.")
+        raise BadSetting("`id_pattern` needs exactly one group in parentheses: the part of the address that is the id.")
     return compiled
 
 
@@ -77,21 +82,22 @@ def _check_selector(text: str) -> None:
 
 
 def _check_list(settings: NewsSettings) -> None:
-    places = _PLACE.findall(settings.list)
-    unknown = [place for place in places if place not in PLACES]
+    names = _PLACEHOLDER.findall(settings.list)
+    unknown = [name for name in names if name not in PLACEHOLDERS]
     if unknown:
-        raise BadSetting(f"`list` has {{{unknown[0]}}}; it may have {', '.join(f'{{{place}}}' for place in PLACES)}.")
-    if len(places) != len(set(places)):
-        raise BadSetting("`list` has the same place twice.")
-    if "{" in _PLACE.sub("", settings.list):
-        raise BadSetting("`list` has a bracket that does not belong to a place such as {page}.")
+        known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+        raise BadSetting(f"`list` has {{{unknown[0]}}}; it may have {known}.")
+    if len(names) != len(set(names)):
+        raise BadSetting("`list` has the same placeholder twice.")
+    if "{" in _PLACEHOLDER.sub("", settings.list):
+        raise BadSetting("`list` has a brace that is not part of a placeholder such as {page}.")
     if settings.list:
         try:
-            split(_PLACE.sub("1", settings.list))
+            split(_PLACEHOLDER.sub("1", settings.list))
         except BadAddress as error:
             raise BadSetting(f"`list` is not an address: {error.detail}") from error
-    if "cursor" in places and not settings.next:
-        raise BadSetting("`list` has {cursor}, so `next` has to say where in an answer the next cursor stands.")
+    if "cursor" in names and not settings.next:
+        raise BadSetting("`list` has {cursor}, so `next` has to say where in an answer the next cursor is.")
 
 
 def _check_items(settings: NewsSettings) -> None:
@@ -114,3 +120,50 @@ def _check_items(settings: NewsSettings) -> None:
         return
     if settings.items:
         _check_selector(settings.items)
+
+
+def steps_of(path: str) -> list[str | int]:
+    """The steps of a path. Raises BadSetting if it is not a path."""
+    steps: list[str | int] = []
+    end = 0
+    for found in _STEP.finditer(path):
+        if found.start() != end:
+            break
+        name, index = found.groups()
+        steps.append(name if name is not None else index if index == "*" else int(index))
+        end = found.end()
+    if end != len(path) or not steps:
+        raise BadSetting(
+            f"{path[:100]!r} is not a path into JSON. Write names with dots, [0] or [*]: data.items[*].url."
+        )
+    return steps
+
+
+def found_at(document: Any, path: str) -> list[Any]:
+    """Every value at the end of a path."""
+    values = [document]
+    for step in steps_of(path):
+        values = [inner for value in values for inner in _step(value, step)][:MAX_FOUND]
+    return values
+
+
+def text_at(document: Any, path: str) -> str:
+    """The first text or number at the end of a path, as text; empty if there is none."""
+    for value in found_at(document, path) if path else ():
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return str(value)
+    return ""
+
+
+def _step(value: Any, step: str | int) -> list[Any]:
+    if isinstance(value, list):
+        if step == "*":
+            return value
+        if isinstance(step, int) and -len(value) <= step < len(value):
+            return [value[step]]
+    if isinstance(value, dict) and isinstance(step, str):
+        if step == "*":
+            return list(value.values())
+        if step in value:
+            return [value[step]]
+    return []

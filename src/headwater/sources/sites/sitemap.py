@@ -1,4 +1,4 @@
-"""Sitemaps as lists of articles: plain ones, those for news, and their indexes; packed or not."""
+"""Sitemaps as lists of articles: plain ones, those for news, and their indexes; compressed or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lxml import etree
 
 from headwater.errors import AnswerBroken, AnswerTooLarge, ReadFailed, TooDeep
 from headwater.sources.feeds.dates import parse_date
-from headwater.sources.feeds.prolog import without_doctype
+from headwater.sources.feeds.doctype import without_doctype
 from headwater.text import plain
 from headwater.urls import safe_link
 
@@ -21,7 +21,7 @@ MAX_ENTRIES = 10_000
 MAX_TITLE = 300
 
 
-class Entry(NamedTuple):
+class SitemapEntry(NamedTuple):
     url: str
     title: str = ""
     published: datetime | None = None
@@ -29,9 +29,9 @@ class Entry(NamedTuple):
 
 
 class Sitemap(NamedTuple):
-    """`entries` are articles; of an index, `maps` are the sitemaps it names, the newest first."""
+    """`entries` are articles. An index has `maps` instead: the sitemaps that it names, the newest first."""
 
-    entries: list[Entry]
+    entries: list[SitemapEntry]
     maps: list[str]
     truncated: bool = False
 
@@ -42,16 +42,16 @@ def looks_like_sitemap(body: bytes) -> bool:
 
 
 def read_sitemap(body: bytes, url: str) -> Sitemap:
-    """What a sitemap names that stands at `url`; it may speak only of its own host."""
+    """What the sitemap at `url` names. It may only name addresses on its own host."""
     root = _root(_unpacked(body))
     name = _local(root)
     if name not in ("urlset", "sitemapindex"):
-        raise ReadFailed("The document is XML, but no sitemap.")
+        raise ReadFailed("The document is XML, but not a sitemap.")
     found = [entry for node in _children(root) if (entry := _entry(node, url))]
     if name == "sitemapindex":
         newest = sorted(found, key=lambda entry: entry.changed, reverse=True)
         return Sitemap([], [entry.url for entry in newest])
-    # The order within a sitemap is not promised; the newest are what a visit wants.
+    # A sitemap need not be in order, and a visit wants the newest articles.
     found.sort(key=lambda entry: entry.published.isoformat() if entry.published else entry.changed, reverse=True)
     return Sitemap(found[:MAX_ENTRIES], [], len(found) > MAX_ENTRIES)
 
@@ -63,11 +63,11 @@ def _unpacked(body: bytes) -> bytes:
     try:
         unpacked = stream.decompress(body, MAX_UNPACKED + 1)
     except zlib.error as error:
-        raise AnswerBroken(f"The packed sitemap is damaged: {error}.") from error
+        raise AnswerBroken(f"The compressed sitemap is damaged: {error}.") from error
     if len(unpacked) > MAX_UNPACKED:
         raise AnswerTooLarge(f"The sitemap is larger than {MAX_UNPACKED:,} bytes, the limit.")
     if not stream.eof:
-        raise AnswerBroken("The packed sitemap ends early: a part of it did not arrive.")
+        raise AnswerBroken("The compressed sitemap ends early: part of it did not arrive.")
     return unpacked
 
 
@@ -79,33 +79,35 @@ def _root(body: bytes) -> etree._Element:
         return etree.fromstring(without_doctype(body.lstrip()), parser)
     except etree.XMLSyntaxError as error:
         if "depth" in str(error.msg) or "huge" in str(error.msg).lower():
-            raise TooDeep(f"The sitemap is nested beyond what one can need: {error.msg}.") from error
+            raise TooDeep(f"The sitemap is nested more deeply than one needs: {error.msg}.") from error
         raise ReadFailed(f"The sitemap is not well-formed: {error.msg}.") from error
 
 
 def _children(root: etree._Element) -> Iterator[etree._Element]:
-    for place, node in enumerate(root):
-        if place > MAX_ENTRIES * 5:
+    for position, node in enumerate(root):
+        if position > MAX_ENTRIES * 5:
             return
         if isinstance(node.tag, str):
             yield node
 
 
-def _entry(node: etree._Element, url: str) -> Entry | None:
-    said = {_local(inner): (inner.text or "").strip() for inner in node.iterdescendants() if isinstance(inner.tag, str)}
-    address = safe_link(said.get("loc"), url)
+def _entry(node: etree._Element, url: str) -> SitemapEntry | None:
+    values = {
+        _local(inner): (inner.text or "").strip() for inner in node.iterdescendants() if isinstance(inner.tag, str)
+    }
+    address = safe_link(values.get("loc"), url)
     if (
         not address
         or not address.startswith(("http://", "https://"))
         or urlsplit(address).netloc != urlsplit(url).netloc
     ):
         return None
-    published = said.get("publication_date", "")
-    return Entry(
+    published = values.get("publication_date", "")
+    return SitemapEntry(
         address,
-        plain(said.get("title", ""))[:MAX_TITLE],
+        plain(values.get("title", ""))[:MAX_TITLE],
         parse_date(published[:100]) if published else None,
-        said.get("lastmod", "")[:40],
+        values.get("lastmod", "")[:40],
     )
 
 

@@ -1,7 +1,7 @@
-"""What stands around an article within its text: its title again, invitations, links to others. Taken off here.
+"""Removes what surrounds an article within its text: the repeated title, invitations, links to other articles.
 
-Works on the blocks that the extractor found (paragraphs, headings, lists), top to bottom, and only takes what is short
-or nothing but links: a sentence of the article is worth more than a line too many.
+It works on the blocks that the extractor found (paragraphs, headings, lists), and removes only what is short or nothing
+but links. Losing a sentence of the article is worse than keeping a line too many.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NEAR_THE_TOP = 6
 _WORDS = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[.。!！?？][\"'”’」]?$")
 _ADDRESS = re.compile(r"\s*https?://\S+\s*")
-# How a line begins that invites to something else, and lines that are nothing else.
+# How lines start that invite the reader to something else, and whole lines that are not part of an article.
 _BEGINNINGS = (
     r"click here (?:to|for)",
     r"(?:please )?sign up (?:for|to|here|now)",
@@ -52,7 +52,7 @@ _RIGHTS = re.compile(
 
 
 class Block(NamedTuple):
-    """A paragraph, heading, list or the like, and its words on one line."""
+    """A paragraph, heading, list or similar, and its text on one line."""
 
     element: _Element
     text: str
@@ -68,12 +68,12 @@ def trimmed(blocks: Sequence[Block], title: str) -> list[Block]:
     kept = _before_rights(kept)
     while kept and _is_tail(kept[-1]):
         kept.pop()
-    # Where nothing would be left, it was the article after all.
+    # If nothing is left, it was the article after all.
     return kept or list(blocks)
 
 
 def _text_of(element: _Element) -> str:
-    """The words of an element; what stands in boxes of its own is not run together."""
+    """The text of an element, with a space between the boxes in it."""
     if not len(element):
         return " ".join((element.text or "").split())
     if next(element.iterdescendants(_BOXES), None) is None:
@@ -92,12 +92,12 @@ def _pieces(element: _Element) -> Iterator[str]:
 
 
 def _after_title(blocks: Sequence[Block], title: str) -> list[Block]:
-    """What follows the title, if it is repeated near the top; what stands above it is the page's."""
+    """What follows the title, if it is repeated near the top. What is above it belongs to the page."""
     wanted = _words(title)
     above = 0
-    for place, block in enumerate(blocks[:_NEAR_THE_TOP] if wanted else ()):
+    for position, block in enumerate(blocks[:_NEAR_THE_TOP] if wanted else ()):
         if len(block.text) < 2 * len(title) + SHORT and _words(block.text) == wanted:
-            return list(blocks[place + 1 :])
+            return list(blocks[position + 1 :])
         above += len(block.text)
         if above > SHORT:
             break
@@ -112,22 +112,22 @@ def _is_aside(block: Block) -> bool:
 
 
 def _is_only_a_link(block: Block) -> bool:
-    """A line that is one link leads elsewhere; a whole sentence that is one may still say something."""
+    """A line that is only a link leads elsewhere. A whole sentence that is a link may still say something."""
     linked = sum(len(_text_of(link)) for link in block.element.iter("ref"))
     return linked > 0 and linked >= 0.9 * len(block.text) and not _SENTENCE.search(block.text)
 
 
 def _before_rights(blocks: list[Block]) -> list[Block]:
-    """Nothing of an article comes after the line that says whose it is, if that stands in its last third."""
-    for place in range(len(blocks) * 2 // 3, len(blocks)):
-        text = blocks[place].text
+    """What is before the copyright line, if that is in the last third. Nothing of the article comes after it."""
+    for position in range(len(blocks) * 2 // 3, len(blocks)):
+        text = blocks[position].text
         if len(text) <= SHORT * 2 and _RIGHTS.search(text):
-            return blocks[:place]
+            return blocks[:position]
     return blocks
 
 
 def _is_tail(block: Block) -> bool:
-    """What cannot be the end of an article: a heading with nothing below it, a list of links."""
+    """Whether a block cannot end an article: a heading with nothing below it, or a list of links."""
     if block.element.tag == "head":
         return True
     if block.element.tag == "list":

@@ -36,10 +36,10 @@ class ListingCoverage(NamedTuple):
     cached: int
 
 
-def due_for_warm_up(conn: Connection, before: datetime) -> list[Source]:
-    """The communities of the pool whose listing is older than this, the oldest first."""
+def due_for_warm_up(conn: Connection, kinds: Sequence[str], before: datetime) -> list[Source]:
+    """The sources of the pool, of these kinds, whose listing is older than this, the oldest first."""
     query = (
-        _pooled_communities(sources.c.id, sources.c.kind, sources.c.address, sources.c.title, sources.c.settings)
+        _pooled(kinds, sources.c.id, sources.c.kind, sources.c.address, sources.c.title, sources.c.settings)
         .where(func.coalesce(cached_listings.c.fetched_at <= before, True))
         .order_by(cached_listings.c.fetched_at.nulls_first(), sources.c.id)
     )
@@ -61,15 +61,15 @@ def remove_expired(conn: Connection, now: datetime) -> int:
     return _remove_expired.once(conn, now)
 
 
-def coverage(conn: Connection, now: datetime) -> ListingCoverage:
+def coverage(conn: Connection, kinds: Sequence[str], now: datetime) -> ListingCoverage:
     good = func.count(cached_listings.c.source_id).filter(cached_listings.c.expires_at > now)
-    return ListingCoverage(*conn.execute(_pooled_communities(func.count(), good)).one())
+    return ListingCoverage(*conn.execute(_pooled(kinds, func.count(), good)).one())
 
 
-def _pooled_communities(*columns: Any) -> Any:
+def _pooled(kinds: Sequence[str], *columns: Any) -> Any:
     return (
         select(*columns)
         .select_from(sources)
         .outerjoin(cached_listings, cached_listings.c.source_id == sources.c.id)
-        .where(sources.c.pooled_at.is_not(None), sources.c.active, sources.c.kind == "reddit")
+        .where(sources.c.pooled_at.is_not(None), sources.c.active, sources.c.kind.in_(kinds))
     )

@@ -135,10 +135,10 @@ def assign(conn: Connection, places: Sequence[TierChange]) -> None:
         conn.execute(update(sources).where(sources.c.id == place.source_id).values(values))
 
 
-def set_comments(conn: Connection, source_id: int, wanted: bool) -> bool:
-    """Whether the comments of a community are read as well; returns False where the source is no community."""
+def set_comments(conn: Connection, source_id: int, wanted: bool, kinds: Sequence[str]) -> bool:
+    """Set whether comments are read as well; returns False if the source is of none of these kinds."""
     row = conn.execute(select(sources.c.kind, sources.c.settings).where(sources.c.id == source_id)).one()
-    if row.kind != "reddit":
+    if row.kind not in kinds:
         return False
     kept = {**row.settings, "comments": wanted}
     conn.execute(update(sources).where(sources.c.id == source_id).values(settings=kept))

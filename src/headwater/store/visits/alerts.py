@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from headwater.store.sql import moment, portable
+from headwater.store.sql import listed, moment, portable
 from headwater.store.tables import alerts
 
 _raise = portable(
@@ -23,7 +23,7 @@ _clear = portable(
 _answers = portable(
     """SELECT count(*), COALESCE(SUM(CASE WHEN crawls.outcome = 'unchanged' THEN 1 ELSE 0 END), 0)
     FROM crawls JOIN sources ON sources.id = crawls.source_id
-    WHERE crawls.started_at >= ? AND crawls.outcome <> 'failed' AND sources.kind = 'rss' AND sources.created_at < ?"""
+    WHERE crawls.started_at >= ? AND crawls.outcome <> 'failed' AND sources.kind IN ?? AND sources.created_at < ?"""
 )
 _overdue = portable("SELECT count(*) FROM sources WHERE active AND next_check_at <= ?")
 
@@ -62,10 +62,10 @@ def update(conn: Connection, watched: Collection[str], wrong: Mapping[str, str],
     return changed
 
 
-def answers(conn: Connection, since: datetime) -> tuple[int, int]:
-    """How often feeds answered since then, and how often with what we had. Those that are followed since then do not
-    count: of them we had nothing. Communities do not either: their votes change all the time."""
-    count, unchanged = _answers.all(conn, since, since)[0]
+def answers(conn: Connection, kinds: Sequence[str], since: datetime) -> tuple[int, int]:
+    """How often sources of these kinds answered since then, and how often with what we had. Those followed only since
+    then do not count: of them we had nothing."""
+    count, unchanged = _answers.all(conn, since, listed(conn, kinds), since)[0]
     return int(count), int(unchanged)
 
 

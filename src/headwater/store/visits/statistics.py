@@ -38,7 +38,7 @@ class Statistics(NamedTuple):
     images: dict[str, int]
 
     def total(self, kind: str) -> int:
-        """How many items of this kind of source were read: threads of forums, articles of news sites."""
+        """How many items of this kind of source were read."""
         return sum(board.done for board in self.boards if board.kind == kind)
 
     @property

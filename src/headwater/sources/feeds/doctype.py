@@ -1,4 +1,4 @@
-"""What stands before a document's root element, made harmless: no DTD ever reaches the XML parser."""
+"""Removes the DOCTYPE of a document, so that no DTD ever reaches an XML parser."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _PREDEFINED = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})
 
 
 def without_doctype(body: bytes) -> bytes:
-    """The document without its DOCTYPE, and with its own plain entities written out.
+    """The document without its DOCTYPE, and with the plain entities that it declares replaced by their text.
 
-    Entities that are made of others, are long, or make the document grow are refused; external ones are never read.
+    Raises TooDeep for entities that are made of others, are long, or make the document grow. Ignores external ones.
     """
     found = _DOCTYPE.match(body, 0, 65_536)
     if not found:
@@ -39,7 +39,7 @@ def without_doctype(body: bytes) -> bytes:
         return body
     rest = body[end.end() :]
     entities = _plain_entities(end["subset"] or b"")
-    return body[:start] + (_written_out(rest, entities) if entities else rest)
+    return body[:start] + (_expanded(rest, entities) if entities else rest)
 
 
 def _plain_entities(subset: bytes) -> dict[bytes, bytes]:
@@ -61,7 +61,7 @@ def _plain_entities(subset: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def _written_out(rest: bytes, entities: dict[bytes, bytes]) -> bytes:
+def _expanded(rest: bytes, entities: dict[bytes, bytes]) -> bytes:
     growth = 0
 
     def value_of(reference: re.Match[bytes]) -> bytes:
@@ -71,7 +71,7 @@ def _written_out(rest: bytes, entities: dict[bytes, bytes]) -> bytes:
             return reference[0]
         growth += len(entities[name])
         if growth > MAX_GROWTH:
-            raise TooDeep("The entities that the document declares make it grow beyond reason.")
+            raise TooDeep("The entities that the document declares make it grow too much.")
         return entities[name]
 
     return _REFERENCE_OUTSIDE_CDATA.sub(value_of, rest)

@@ -1,4 +1,4 @@
-"""Places that entries name (GeoRSS simple, GML, W3C geo), as GeoJSON geometries."""
+"""Places that entries name (GeoRSS Simple, GML, W3C Geo), as GeoJSON geometries."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _FEWEST = {"Point": 1, "LineString": 2, "Polygon": 4, "Box": 2}
 
 
 def place_of(element: etree._Element, names: Names) -> dict[str, Any] | None:
-    """The geometry that an element describes, itself or inside. One that is not in longitude and latitude, as GeoJSON
-    wants it, says in `crs` which system it is in."""
+    """The geometry that an element describes or contains. If it is not in longitude and latitude, as GeoJSON wants it,
+    `crs` names its coordinate system."""
     for each in element.iter():
         shape = _SHAPES.get(names[each.tag]) if isinstance(each.tag, str) else None
         if shape:
@@ -49,7 +49,7 @@ def point_of(latitude: str, longitude: str) -> dict[str, Any] | None:
 
 
 def _pairs(element: etree._Element) -> list[list[float]]:
-    """The pairs of numbers in an element. GML and GeoRSS have latitude first, GeoJSON and most other systems last."""
+    """The pairs of numbers in an element. GML and GeoRSS put latitude first, GeoJSON and most other systems last."""
     words = " ".join(str(text) for text in element.itertext()).replace(",", " ").split()
     try:
         numbers = [float(word) for word in words[: 2 * MAX_POINTS]]

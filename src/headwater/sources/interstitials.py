@@ -1,4 +1,4 @@
-"""What came instead of a feed: an ordinary page, or a page that keeps programs out."""
+"""Web pages that arrive instead of what was requested: an ordinary page, a bot check, a login form."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _PAGE = re.compile(
     rb"(?:\s|\xef\xbb\xbf|<\?xml[^>]*+>|<!--(?>.*?-->))*+<(?:!doctype\s+html|html|head|body)\b",
     re.DOTALL | re.IGNORECASE,
 )
-# Words that stand on no page except one that tests its visitor: markup of the services that make them, and titles.
-_BOT_WALL = re.compile(
+# These are only on pages that test the visitor: markup of the services that make such pages, and their titles.
+_BOT_CHECK = re.compile(
     rb"cf-chl-|cf_chl_|challenge-platform|cf-browser-verification|g-recaptcha|h-captcha|hcaptcha\.com|recaptcha/api"
     rb"|px-captcha|perimeterx|_incapsula_resource|captcha-delivery\.com|datadome|within\.website/x/cmd/anubis"
     rb"|sucuri_cloudproxy|ddos protection by|unusual traffic from|enable javascript and cookies to continue"
@@ -22,25 +22,30 @@ _BOT_WALL = re.compile(
     re.IGNORECASE,
 )
 _LOGIN = re.compile(rb"<input[^<>]+type\s*=\s*[\"']?password", re.IGNORECASE)
-_LOOKED_AT = 262_144
+_SEARCHED = 262_144  # bytes
 
 
-def is_page(body: bytes) -> bool:
+def is_html(body: bytes) -> bool:
     return _PAGE.match(body, 0, 65_536) is not None
 
 
-def checks_for_robots(page: bytes) -> bool:
-    return _BOT_WALL.search(page, 0, _LOOKED_AT) is not None
+def is_bot_check(page: bytes) -> bool:
+    return _BOT_CHECK.search(page, 0, _SEARCHED) is not None
 
 
-def has_login(page: bytes) -> bool:
-    return _LOGIN.search(page, 0, _LOOKED_AT) is not None
+def has_login_form(page: bytes) -> bool:
+    return _LOGIN.search(page, 0, _SEARCHED) is not None
 
 
-def instead_of_a_feed(page: bytes) -> ReadFailed:
-    """What a page means for somebody who asked for a feed."""
-    if checks_for_robots(page):
-        return Blocked("The server answered with a page that checks for robots instead of the feed.")
-    if has_login(page):
-        return Blocked("The server answered with a login page instead of the feed.")
-    return NotAFeed("The address is a web page, not a feed.")
+def page_instead(page: bytes, wanted: str = "the feed") -> ReadFailed:
+    """The failure to report when a web page arrived and something else was wanted."""
+    return blocked(page, wanted) or NotAFeed("The address is a web page, not a feed.")
+
+
+def blocked(page: bytes, wanted: str) -> Blocked | None:
+    """The failure to report if a page keeps programs out; None if it does not."""
+    if is_bot_check(page):
+        return Blocked(f"The server answered with a bot check instead of {wanted}.")
+    if has_login_form(page):
+        return Blocked(f"The server answered with a login page instead of {wanted}.")
+    return None

@@ -1,4 +1,4 @@
-"""What a feed says, before the rules are applied: the one form that every reader fills and `posts` finishes."""
+"""What a feed says, before the rules are applied. Every parser fills this form, and `posts` makes posts of it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 MAX_POSTS = 5_000
 
 
-class Link(NamedTuple):
+class RawLink(NamedTuple):
     rel: str
     href: str
     type: str | None = None
     length: str | None = None
 
 
-class Words(NamedTuple):
-    """A piece of text and how it is written: `text`, `html`, or `guess` where the format does not say.
+class RawText(NamedTuple):
+    """A piece of text and how it is written: `text`, `html`, or `guess` if the format does not say.
 
-    `base` and `lang` are set where its own element has them.
+    `base` and `lang` are set if its own element has them.
     """
 
     value: str
@@ -26,15 +26,15 @@ class Words(NamedTuple):
     lang: str | None = None
 
     @property
-    def says_something(self) -> bool:
-        return bool(self.value) and not self.value.isspace()
+    def is_blank(self) -> bool:
+        return not self.value or self.value.isspace()
 
 
-NO_WORDS = Words("")
+NO_TEXT = RawText("")
 
 
-class Draft:
-    """One entry, or the feed itself, as written in the document."""
+class RawEntry:
+    """One entry, or the channel itself, as written in the document."""
 
     __slots__ = (
         "authors",
@@ -62,29 +62,29 @@ class Draft:
         self.base = base
         self.lang = lang
         self.id: str = ""
-        self.title: Words = NO_WORDS
+        self.title: RawText = NO_TEXT
         self.other_title: str = ""
-        self.links: list[Link] = []
-        self.content: Words = NO_WORDS
-        self.summary: Words = NO_WORDS
-        self.other_summary: Words = NO_WORDS
-        self.description: Words = NO_WORDS
-        self.media_description: Words = NO_WORDS
+        self.links: list[RawLink] = []
+        self.content: RawText = NO_TEXT
+        self.summary: RawText = NO_TEXT
+        self.other_summary: RawText = NO_TEXT
+        self.description: RawText = NO_TEXT
+        self.media_description: RawText = NO_TEXT
         # (rank, text): the lowest rank that can be read and believed wins.
         self.dates: list[tuple[int, str]] = []
         self.updates: list[tuple[int, str]] = []
         self.authors: list[tuple[int, str]] = []
         self.categories: list[str] = []
-        self.enclosures: list[Link] = []
+        self.enclosures: list[RawLink] = []
         self.comments: str | None = None
         self.reference: tuple[str, str] | None = None
         self.extra: dict[str, Any] = {}
 
 
-class FeedDraft(NamedTuple):
-    """A whole document: `base` is the address that relative links without an xml:base of their own start from."""
+class RawFeed(NamedTuple):
+    """A whole document: what it says about itself, and its entries."""
 
     format: str
-    about: Draft
-    entries: list[Draft]
+    channel: RawEntry
+    entries: list[RawEntry]
     truncated: bool = False
