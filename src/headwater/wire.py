@@ -67,7 +67,7 @@ def utc_now() -> datetime:
 class Parts:
     """What the ways in work with. `now` is the clock; `woken` is set when there may be something due.
 
-    While this process crawls, `readers` can read a push as well. Pages of a demonstration say that they are one.
+    While this process crawls, `parsers` can parse a push as well. Pages of a demonstration say that they are one.
     """
 
     settings: Settings
@@ -257,7 +257,7 @@ def open_parsers(parts: Parts) -> Parsers:
 
 @asynccontextmanager
 async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> AsyncIterator[Crawler]:
-    """A crawler with its client and reading processes; on leaving, visits under way finish or are given back."""
+    """A crawler with its client and parser processes; on leaving, visits under way finish or are given back."""
     settings = parts.settings
     client, reddit, parsers = open_client(parts), open_reddit_client(parts), open_parsers(parts)
     browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)

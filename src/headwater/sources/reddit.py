@@ -81,7 +81,7 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
     children, after = _parsed(body)
     if _is_comments(response.url):
         # Whether the listing had a gap is not for this page to say.
-        return Page([], None, Facts(), beside=reddit_posts.comments_in(children, response.received_at))
+        return Page([], None, Facts(), comments=reddit_posts.comments_in(children, response.received_at))
     posts = reddit_posts.posts_in(children, response.received_at)
     facts = Facts(format="reddit", title=reddit_posts.community_in(children) or _name(source), link=source.address)
     sort, mark = _sort_of(response.url), state.last_seen_created_at
