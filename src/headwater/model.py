@@ -146,14 +146,14 @@ class Page(NamedTuple):
     """What one answer says: posts, what to request next (None: this was all), facts about the source.
 
     `items` are what a list names but does not tell.
-    `beside` are posts that are stored as well but say nothing about how far the listing was read, such as comments.
+    `comments` are stored as posts are, but say nothing about how far the listing was read.
     """
 
     posts: list[Post]
     next: Request | None
     facts: Facts
     items: tuple[Item, ...] = ()
-    beside: list[Post] = []
+    comments: list[Post] = []
 
 
 class DueSource(NamedTuple):
@@ -186,8 +186,8 @@ class Becoming(NamedTuple):
 class Visit(NamedTuple):
     """One crawl of one source, as it is written down: what came, what the source is like now, when to come again.
 
-    `outcome` is ok, unchanged, empty, failed or deferred (the host asked for quiet before we began; it counts nothing).
-    `status` is the source's from now on: ok, empty, failing, blocked or retired. What is `beside` moves no watermark.
+    `outcome` is ok, unchanged, empty, failed or deferred (it had to wait before it began, and counts as nothing).
+    `status` is the source's from now on: ok, empty, failing, blocked or retired. `comments` move no watermark.
     `counted` are posts that were stored during the visit, page by page, by their change. `unfinished` says that the
     crawl of a list goes on with the next visit. `becomes` is the kind of source that it turned out to be.
     """
@@ -209,12 +209,12 @@ class Visit(NamedTuple):
     blames_source: bool = True
     moved_to: str | None = None
     host: str = ""
-    hold_host_until: datetime | None = None
+    pause_host_until: datetime | None = None
     waits_for: str | None = None
     counted: Mapping[str, int] = {}
     unfinished: bool = False
     becomes: Becoming | None = None
-    beside: list[Post] = []
+    comments: list[Post] = []
 
 
 class StoredPost(NamedTuple):

@@ -85,7 +85,7 @@ def test_what_is_no_comment_is_passed_over(child: Any) -> None:
     page = kind.read(
         Source(1, "reddit", "https://www.reddit.com/r/python"), SourceState(), Response(url, 200, {}, body, NOW)
     )
-    [comment] = page.beside
+    [comment] = page.comments
     assert page.posts == []
     assert (comment.source_post_id, comment.content, comment.author, comment.created_at) == ("t1_a", "", None, NOW)
     assert comment.extra == {"gone": "removed"}

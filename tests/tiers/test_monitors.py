@@ -129,7 +129,7 @@ def test_an_alert_stands_on_the_page_while_it_is_raised(on_both: Running) -> Non
     now = on_both.parts.now()
     on_both.source()
     on_both.parts.db.write_now(monitors.watch_crawler, LIMITS, now + timedelta(hours=2))
-    assert "1 source waits for a visit" in on_both.browser().get("/crawling").text
+    assert "1 source has been waiting for a visit" in on_both.browser().get("/crawling").text
     assert 'headwater_alerts{alert="stale_sources"} 1.0' in on_both.program().get("/metrics").text
     on_both.parts.db.write_now(monitors.watch_crawler, LIMITS, now)
-    assert "1 source waits" not in on_both.browser().get("/crawling").text
+    assert "1 source has been waiting" not in on_both.browser().get("/crawling").text

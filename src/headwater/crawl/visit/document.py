@@ -118,7 +118,7 @@ async def _wait_for_slot(kind: Kind, tools: VisitTools) -> None:
 async def _following_pages(due: DueSource, page: Page, tools: VisitTools) -> tuple[Page, SourceFailure | None]:
     """Returns all pages as one, as far as they came in time, and what went wrong with the next one."""
     kind = tools.kinds[due.source.kind]
-    posts, beside, request, gap = list(page.posts), list(page.beside), page.next, page.facts.gap
+    posts, comments, request, gap = list(page.posts), list(page.comments), page.next, page.facts.gap
     failure: SourceFailure | None = None
     try:
         async with asyncio.timeout(tools.visit_seconds / 2):
@@ -129,14 +129,14 @@ async def _following_pages(due: DueSource, page: Page, tools: VisitTools) -> tup
                 response = await _ask(kind, request, tools)
                 further = await tools.parsers.read(due.source, due.state, response)
                 posts += further.posts
-                beside += further.beside
+                comments += further.comments
                 request, gap = further.next, further.facts.gap if further.posts else gap
     except TimeoutError:
         failure = TimedOut("There was no time for all pages of the listing.")
     except SourceFailure as error:
         failure = error
     facts = page.facts._replace(gap=gap and failure is None)
-    return page._replace(posts=posts, facts=facts, beside=beside), failure
+    return page._replace(posts=posts, facts=facts, comments=comments), failure
 
 
 async def _look_around(due: DueSource, page: Response | None, reason: SourceFailure, tools: VisitTools) -> Findings:
@@ -159,7 +159,7 @@ def _decide(due: DueSource, found: Findings, started_at: datetime, seconds: floa
         return _succeeded(due, found, started_at, seconds, tools)
     # What came of a listing is stored even if its end was not reached. Only the watermark has to stay.
     visit = failed(due, found.cut_short, started_at, seconds, tools)
-    return visit._replace(posts=found.page.posts, facts=found.page.facts, beside=found.page.beside)
+    return visit._replace(posts=found.page.posts, facts=found.page.facts, comments=found.page.comments)
 
 
 def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: float, tools: VisitTools) -> Visit:
@@ -184,7 +184,7 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
         ),
         state=found.state,
         posts=page.posts if page else [],
-        beside=page.beside if page else [],
+        comments=page.comments if page else [],
         facts=page.facts if page else None,
         http_status=response.status,
         bytes=len(response.body),

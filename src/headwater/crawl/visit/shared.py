@@ -94,7 +94,7 @@ async def take_request(due: DueSource, tools: VisitTools) -> Visit | None:
         return None
     tools.paused_until[due.host] = retry_at
     spent = deferred(due, tools.now(), retry_at, f"its turn at {due.host}")
-    return spent._replace(host=due.host, hold_host_until=retry_at)
+    return spent._replace(host=due.host, pause_host_until=retry_at)
 
 
 async def send(request: Request, fetch: Fetch, wait_for_slot: Callable[[], Awaitable[None]]) -> Response:
@@ -172,7 +172,7 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
         error=error.detail,
         blames_source=blames_source,
         host=due.host,
-        hold_host_until=now + pause if pause else None,
+        pause_host_until=now + pause if pause else None,
         waits_for=f"{due.host} asked for a pause" if pause else None,
     )
 

@@ -99,7 +99,7 @@ def _write_posts(
 ) -> dict[int, list[StoredPost]]:
     found = []
     for visit in visits:
-        came = [*visit.posts, *visit.beside]
+        came = [*visit.posts, *visit.comments]
         if came:
             first = rows[visit.source_id][5] == 0
             known = [] if first else posts.known_posts(conn, visit.source_id, came)
@@ -121,8 +121,8 @@ def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> No
     _keep_settings(conn, [one.visit for one in saved if one.visit.facts and one.visit.facts.settings])
     _become.many(conn, [(kind, json_text(dict(settings)), source_id) for source_id, (kind, settings) in changed])
     for one in saved:
-        if one.visit.hold_host_until:
-            leases.pause_host(conn, one.visit.host, now, one.visit.hold_host_until)
+        if one.visit.pause_host_until:
+            leases.pause_host(conn, one.visit.host, now, one.visit.pause_host_until)
     _insert_crawl.many(conn, [_crawl_row(one) for one in settled])
 
 
