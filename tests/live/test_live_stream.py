@@ -212,7 +212,7 @@ def test_an_event_that_commits_late_is_told(postgres_url: str) -> None:
 def test_whoever_reads_too_slowly_is_let_go_and_the_others_hear_everything(
     on_both: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events_live, "MOST_WAITING_BYTES", 20_000)
+    monkeypatch.setattr(events_live, "MAX_WAITING_BYTES", 20_000)
     source_id, client = on_both.source(), on_both.program()
     count, at_once = 1600, 200
     heard: list[Told] = []

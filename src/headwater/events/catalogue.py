@@ -81,7 +81,7 @@ P = TypeVar("P", bound=Payload)
 class EventKind(Generic[P]):
     """A kind of event. Events with the same value of the field `key` stay in order, such as those of one source."""
 
-    def __init__(self, name: str, payload: type[P], *, key: str, meaning: str, version: int = 1) -> None:
+    def __init__(self, name: str, payload: type[P], key: str, meaning: str, *, version: int = 1) -> None:
         self.name, self.payload, self.key, self.meaning, self.version = name, payload, key, meaning, version
         self.domain = name.partition(".")[0]
         self._encode = msgspec.json.Encoder().encode
@@ -116,51 +116,27 @@ class EventKind(Generic[P]):
             yield Field(field.name, next(note.description or "" for note in field.type.__metadata__))
 
 
-POST_STORED = EventKind(
-    "post.stored", PostFacts, key="source_id", meaning="A post was seen for the first time and stored."
-)
+POST_STORED = EventKind("post.stored", PostFacts, "source_id", "A post was seen for the first time and stored.")
 POST_CHANGED = EventKind(
-    "post.changed",
-    PostFacts,
-    key="source_id",
-    meaning="The text of a stored post changed. The old text is kept as a version.",
+    "post.changed", PostFacts, "source_id", "The text of a stored post changed. The old text is kept as a version."
 )
-SOURCE_ADDED = EventKind(
-    "source.added", SourceFacts, key="source_id", meaning="A source is followed for the first time."
-)
-SOURCE_FAILED = EventKind(
-    "source.failed", SourceTrouble, key="source_id", meaning="A source that worked has stopped working."
-)
+SOURCE_ADDED = EventKind("source.added", SourceFacts, "source_id", "A source is followed for the first time.")
+SOURCE_FAILED = EventKind("source.failed", SourceTrouble, "source_id", "A source that worked has stopped working.")
 SOURCE_BLOCKED = EventKind(
-    "source.blocked",
-    SourceTrouble,
-    key="source_id",
-    meaning="A source answers with a login or bot check instead of its posts.",
+    "source.blocked", SourceTrouble, "source_id", "A source answers with a login or bot check instead of its posts."
 )
-SOURCE_RECOVERED = EventKind("source.recovered", SourceFacts, key="source_id", meaning="A source works again.")
+SOURCE_RECOVERED = EventKind("source.recovered", SourceFacts, "source_id", "A source works again.")
 SOURCE_RETIRED = EventKind(
-    "source.retired",
-    SourceFacts,
-    key="source_id",
-    meaning="A source is gone for good (410) and is no longer visited.",
+    "source.retired", SourceFacts, "source_id", "A source is gone for good (410) and is no longer visited."
 )
-SUBSCRIBED = EventKind("subscription.added", SourceFacts, key="user_id", meaning="A reader started to follow a source.")
-UNSUBSCRIBED = EventKind(
-    "subscription.removed", SubscriptionEnd, key="user_id", meaning="A reader stopped following a source."
-)
-
-STORY_JOINED = EventKind("story.joined", Joining, key="story_id", meaning="A post joined a story.")
-STORY_PARTED = EventKind(
-    "story.parted", Parting, key="story_id", meaning="A person took posts out of a story. They stay out."
-)
-
+SUBSCRIBED = EventKind("subscription.added", SourceFacts, "user_id", "A reader started to follow a source.")
+UNSUBSCRIBED = EventKind("subscription.removed", SubscriptionEnd, "user_id", "A reader stopped following a source.")
+STORY_JOINED = EventKind("story.joined", Joining, "story_id", "A post joined a story.")
+STORY_PARTED = EventKind("story.parted", Parting, "story_id", "A person took posts out of a story. They stay out.")
 ALERT_RAISED = EventKind(
-    "alert.raised",
-    AlertFacts,
-    key="user_id",
-    meaning="Something is wrong with crawling. It goes to the person who runs Headwater.",
+    "alert.raised", AlertFacts, "user_id", "Something is wrong with crawling. It goes to the person who runs Headwater."
 )
-ALERT_CLEARED = EventKind("alert.cleared", AlertFacts, key="user_id", meaning="A problem with crawling is over.")
+ALERT_CLEARED = EventKind("alert.cleared", AlertFacts, "user_id", "A problem with crawling is over.")
 
 KINDS: tuple[EventKind[Any], ...] = (
     POST_STORED,

@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 from headwater.events.delivery import Consumer
 from headwater.store.log.health import Backlog, LogHealth
 
-MOST_BACKLOG = 100
-MOST_LAG_SECONDS = 2.0
-MOST_DEAD_SHARE = 0.001
-MOST_VISIBLE_SECONDS = 3.0
-MOST_SLOT_BYTES = 1024**3
-MOST_FAILING_SHARE = 0.1
+MAX_BACKLOG = 100
+MAX_LAG_SECONDS = 2.0
+MAX_DEAD_SHARE = 0.001
+MAX_VISIBLE_SECONDS = 3.0
+MAX_SLOT_BYTES = 1024**3
+MAX_FAILING_SHARE = 0.1
 STALE_AFTER = timedelta(minutes=90)
 BAD_BEYOND = 10  # times the limit: a value over the limit is a warning, one over ten times the limit is bad
 
@@ -82,16 +82,16 @@ def _backlog(backlogs: Sequence[Backlog], lingers: Mapping[str, float], now: dat
     """The backlog of the slowest consumer. Events that gather while a consumer lingers on purpose are no problem."""
     slowest = max(backlogs, key=lambda backlog: backlog.events, default=None)
     if slowest is None:
-        return Figure("outbox_backlog", 0, MOST_BACKLOG, "events", "ok")
-    state = _state(slowest.events, MOST_BACKLOG)
-    if state != "ok" and _waited(slowest, now) < MOST_LAG_SECONDS + lingers.get(slowest.consumer, 0.0):
+        return Figure("outbox_backlog", 0, MAX_BACKLOG, "events", "ok")
+    state = _state(slowest.events, MAX_BACKLOG)
+    if state != "ok" and _waited(slowest, now) < MAX_LAG_SECONDS + lingers.get(slowest.consumer, 0.0):
         state = "ok"
     advice = f"Is a Headwater running that follows the log? {slowest.consumer} is behind."
-    return Figure("outbox_backlog", slowest.events, MOST_BACKLOG, "events", state, advice if state != "ok" else "")
+    return Figure("outbox_backlog", slowest.events, MAX_BACKLOG, "events", state, advice if state != "ok" else "")
 
 
 def _lag(backlog: Backlog, linger: float, now: datetime) -> Figure:
-    waited, limit = _waited(backlog, now), MOST_LAG_SECONDS + linger
+    waited, limit = _waited(backlog, now), MAX_LAG_SECONDS + linger
     state = _state(waited, limit)
     advice = (
         "" if state == "ok" else "The log of the running Headwater says why. If none is running, nothing is handled."
@@ -106,10 +106,10 @@ def _waited(backlog: Backlog, now: datetime) -> float:
 def _dead(log: LogHealth) -> Iterator[Figure]:
     dead = sum(log.dead.values())
     share = dead / max(log.events, dead, 1)
-    state: State = "ok" if not dead else "warning" if share < MOST_DEAD_SHARE else "bad"
+    state: State = "ok" if not dead else "warning" if share < MAX_DEAD_SHARE else "bad"
     advice = "" if not dead else "`headwater dlq list` shows them. Replay them when the cause is fixed, or skip them."
     yield Figure("dlq_count", dead, None, "letters", state, advice)
-    yield Figure("dlq_share", round(share, 6), MOST_DEAD_SHARE, "share", state)
+    yield Figure("dlq_share", round(share, 6), MAX_DEAD_SHARE, "share", state)
 
 
 def _freshness(seen: Observed, now: datetime) -> Figure:
@@ -135,20 +135,20 @@ def _visible(delays: Sequence[float]) -> Figure:
     name = "write_to_visible_p95"
     if found is None:
         why = "Measured only while somebody follows the live updates of this process."
-        return Figure(name, None, MOST_VISIBLE_SECONDS, "seconds", "unknown", why)
-    state = _state(found, MOST_VISIBLE_SECONDS)
+        return Figure(name, None, MAX_VISIBLE_SECONDS, "seconds", "unknown", why)
+    state = _state(found, MAX_VISIBLE_SECONDS)
     advice = "" if state == "ok" else "The database or this machine is slow, or a long transaction holds the log back."
-    return Figure(name, round(found, 4), MOST_VISIBLE_SECONDS, "seconds", state, advice)
+    return Figure(name, round(found, 4), MAX_VISIBLE_SECONDS, "seconds", state, advice)
 
 
 def _sources(seen: Observed) -> Iterator[Figure]:
     total = max(1, sum(seen.sources_by_status.values()))
     for status in ("failing", "blocked"):
         count = seen.sources_by_status.get(status, 0)
-        state: State = "ok" if count / total < MOST_FAILING_SHARE else "warning"
+        state: State = "ok" if count / total < MAX_FAILING_SHARE else "warning"
         advice = "" if state == "ok" else "The sources page says what is wrong with each."
         yield Figure(f"sources_{status}", count, None, "sources", state, advice)
-    late: State = "ok" if seen.due < max(MOST_BACKLOG, total / 2) else "warning"
+    late: State = "ok" if seen.due < max(MAX_BACKLOG, total / 2) else "warning"
     advice = (
         ""
         if late == "ok"
@@ -166,6 +166,6 @@ def _log(seen: Observed, now: datetime) -> Iterator[Figure]:
     )
     yield Figure("oldest_event", round(max(0.0, age)), limit, "seconds", state, advice)
     if log.slot_bytes is not None:
-        state = _state(log.slot_bytes, MOST_SLOT_BYTES) if log.slot_kept else "bad"
+        state = _state(log.slot_bytes, MAX_SLOT_BYTES) if log.slot_kept else "bad"
         advice = "" if state == "ok" else "Debezium is not reading. Restart its connector, or drop the slot."
-        yield Figure("slot_bytes", log.slot_bytes, MOST_SLOT_BYTES, "bytes", state, advice)
+        yield Figure("slot_bytes", log.slot_bytes, MAX_SLOT_BYTES, "bytes", state, advice)
