@@ -1,11 +1,15 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-search lint format bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve chaos week fuzz constraints services-down clean
+.PHONY: help run test test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve chaos week fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
-# Much of a test is waiting: twice as many test processes as a small machine has cores. scripts/services has as many databases.
+# Tests mostly wait: there are twice as many test processes as a small machine has cores, and scripts/services has as many databases.
 TEST_PROCESSES ?= 4
 ARGS ?=
+# Coverage is measured when all tests run. Slipcover costs a few seconds; coverage.py would cost half of the CPU again.
+# What is compiled cannot be measured.
+COVERAGE_OMIT ?= src/headwater/dedup/*
+COVERAGE ?= $(if $(ARGS),,-m slipcover --source src/headwater --omit '$(COVERAGE_OMIT)' --json --out build/coverage.json)
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -14,12 +18,16 @@ run:  ## set up, then serve on http://127.0.0.1:8080 until Ctrl-C
 	@scripts/venv
 	@exec .venv/bin/headwater up $(ARGS)
 
-test: lint  ## set up, then check and test everything (ARGS="-k words" picks tests)
-	@.venv/bin/python -c "from headwater.dedup import warm; warm.make()" & \
-	    scripts/services up || echo "Tests that need what is missing will be skipped."; wait
-	@eval "$$(scripts/services env)" && unset PYTHONDONTWRITEBYTECODE && exec .venv/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
+test: packages lint  ## set up, then check and test everything (ARGS="-k words" selects tests)
+	@.venv/bin/python -c "from headwater.dedup import warm; warm.make()" & scripts/services up; wait; mkdir -p build
+	@eval "$$(scripts/services env)" && unset PYTHONDONTWRITEBYTECODE && \
+	    .venv/bin/python $(COVERAGE) -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
+	@$(if $(COVERAGE),.venv/bin/python scripts/coverage.py build/coverage.json,true)
 
-test-search:  ## the same with new and far more random examples, for a night
+packages:
+	@scripts/services install || true
+
+test-search:  ## the same with new and far more random examples; takes a night
 	@$(MAKE) test ARGS="--hypothesis-profile=search $(ARGS)"
 
 lint:  ## check style and types
@@ -27,49 +35,55 @@ lint:  ## check style and types
 	@.venv/bin/ruff check . scripts/services
 	@.venv/bin/ruff format --check . scripts/services
 	@.venv/bin/mypy
-	@.venv/bin/mypy scripts/services bench
+	@.venv/bin/mypy scripts/services scripts/promises.py scripts/coverage.py bench
 
-format:  ## put the code into the common form
+format:  ## format the code
 	@scripts/venv dev
 	@.venv/bin/ruff check --fix . scripts/services
 	@.venv/bin/ruff format . scripts/services
 
+docs:  ## write the generated pages and build docs/ as a site in build/site
+	@scripts/venv dev
+	@.venv/bin/python scripts/reference.py
+	@.venv/bin/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
 bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve  ## run all benchmarks
 
-fuzz:  ## read a million damaged feeds and a million pieces of HTML and look at what comes out (a quarter of an hour)
+fuzz:  ## parse a million damaged feeds and a million pieces of HTML, and check the results (a quarter of an hour)
 	@scripts/venv dev
 	@.venv/bin/python bench/fuzz_tidy.py --inputs 1000000
 	@exec .venv/bin/python bench/fuzz_feeds.py --inputs 1000000
 
-chaos:  ## 60,000 events on each log under kill -9 and worse (a few minutes on a quiet machine)
+chaos:  ## send 60,000 events through each log under kill -9 and worse (a few minutes on a quiet machine)
 	@scripts/venv dev
 	@exec .venv/bin/python bench/chaos.py $(ARGS)
 
-week:  ## twenty simulated weeks of 200 Reddit communities that have to come out exact (three quarters of an hour)
+week:  ## simulate twenty weeks of 200 Reddit communities and compare the store with the truth (three quarters of an hour)
 	@scripts/venv dev
 	@exec .venv/bin/python -m headwater.sim.week --seeds 20 $(ARGS)
 
-bench-reddit:  ## what a visit of a community costs, and choosing who is due among 100,000 sources
+bench-reddit:  ## measure a visit of a community, and finding what is due among 100,000 sources
 	@scripts/venv dev
 	@exec .venv/bin/python bench/reddit.py $(ARGS)
 
-bench-pages:  ## how well and how fast articles are found, and what crawling paged sites costs
+bench-pages:  ## measure how well and how fast articles are found, and what crawling sites with pages costs
 	@scripts/venv dev
 	@.venv/bin/python bench/pages.py; exec .venv/bin/python bench/paged.py $(ARGS)
 
-bench-serve:  ## what the server spends on one answer: the newest 40 stories, posts, sources
+bench-serve:  ## measure what the server spends on one answer: the newest 40 stories, posts, sources
 	@scripts/venv dev
 	@exec .venv/bin/python bench/serve.py $(ARGS)
 
-bench-events:  ## what an event costs, and how soon it has its effect
+bench-events:  ## measure what an event costs, and how soon it has its effect
 	@scripts/venv dev
 	@exec .venv/bin/python bench/events.py $(ARGS)
 
-bench-dedup:  ## fold labelled and made-up posts, beside other libraries
+bench-dedup:  ## fold labelled and made-up posts, next to other libraries
 	@scripts/venv dev
 	@exec .venv/bin/python bench/dedup.py
 
-bench-search:  ## search in stores of 10 thousand to 1 million posts
+bench-search:  ## measure search in stores of 10 thousand to 1 million posts
 	@scripts/venv dev
 	@exec .venv/bin/python bench/search.py
 
@@ -77,12 +91,12 @@ bench-poll:  ## poll FEEDS feeds with Headwater and PEERS, and compare (make ben
 	@scripts/venv dev
 	@exec .venv/bin/python bench/poll.py --feeds $(FEEDS) --peers "$(PEERS)" $(ARGS)
 
-constraints:  ## renew the pinned versions in constraints.txt
+constraints:  ## update the pinned versions in constraints.txt
 	@scripts/constraints
 
 services-down:  ## stop the servers that `make test` started
 	@scripts/services down
 
-clean: services-down  ## remove what the other targets made; your data in ./data stays
+clean: services-down  ## remove what the other targets made; your data in ./data is kept
 	@scripts/services clean
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -9,7 +10,9 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -113,6 +116,45 @@ def test_an_unknown_service_is_an_error_that_names_the_known_ones(checkout: Chec
         "no such name: oracle; there are postgres, postgres-2, postgres-3, postgres-4, redis, kafka, connect for up"
         in answer.stderr
     )
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script as a module, run by somebody who may not install anything."""
+    loader = SourceFileLoader("services", str(ROOT / "scripts" / "services"))
+    spec = importlib.util.spec_from_loader("services", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "services", module)
+    loader.exec_module(module)
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    return module
+
+
+def test_what_is_missing_is_said_in_one_line_where_it_cannot_be_installed(
+    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    programs = [script.Program(name, f"{name}-package", lambda: None) for name in ("nginx", "chromium")]
+    monkeypatch.setattr(script, "PROGRAMS", (*programs, script.Program("make", "make", lambda: Path("/usr/bin/make"))))
+    monkeypatch.setattr(script, "SERVICES", {})
+    monkeypatch.setattr(script, "LOCAL", tmp_path)
+    script.install([])
+    assert capsys.readouterr().out == ""
+    script.up([])
+    assert capsys.readouterr().out == (
+        "Missing here: nginx, chromium. Tests that need them are skipped. "
+        "To run all of them: apt install chromium-package nginx-package\n"
+    )
+    with pytest.raises(script.Unavailable, match="install the package nginx-package"):
+        script.install(["nginx"])
+
+
+def test_make_test_installs_whatever_a_test_can_need(script: Any) -> None:
+    """CI calls `make test` and nothing else, so what it needs is what everybody gets."""
+    assert {"venv", "compiler", "python-headers", "postgres", "redis", "kafka", "connect", "nginx", "chromium"} <= {
+        program.name for program in script.PROGRAMS
+    }
+    assert "scripts/services install" in (ROOT / "Makefile").read_text()
 
 
 def test_test_processes_have_a_postgres_each(monkeypatch: pytest.MonkeyPatch) -> None:

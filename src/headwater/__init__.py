@@ -1,3 +1,3 @@
 """Headwater: follow everything; read each story once."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
