@@ -19,7 +19,7 @@ run:  ## set up, then serve on http://127.0.0.1:8080 until Ctrl-C
 	@exec .venv/bin/headwater up $(ARGS)
 
 test: packages lint  ## set up, then check and test everything (ARGS="-k words" selects tests)
-	@.venv/bin/python -c "from headwater.dedup import warm; warm.make()" & scripts/services up; wait; mkdir -p build
+	@scripts/services up; mkdir -p build
 	@eval "$$(scripts/services env)" && unset PYTHONDONTWRITEBYTECODE && \
 	    .venv/bin/python $(COVERAGE) -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
 	@$(if $(COVERAGE),.venv/bin/python scripts/coverage.py build/coverage.json,true)

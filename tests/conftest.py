@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,12 +123,6 @@ def on_both(store_url: str) -> Iterator[Running]:
 @pytest.fixture
 def owner(db: Database) -> Reader:
     return db.write_now(accounts.make_owner, NOON)
-
-
-@pytest.fixture(scope="session")
-def compiled() -> None:
-    """Folding in machine code. Compiling takes longer than any test waits; `make test` has done it before."""
-    subprocess.run([sys.executable, "-c", "from headwater.dedup import warm; warm.make()"], check=True)
 
 
 @pytest.fixture(scope="session")

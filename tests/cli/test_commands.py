@@ -148,7 +148,7 @@ def test_the_doctor_finds_a_healthy_machine_and_a_taken_port(headwater: Headwate
         "database": True,
         "X": True,
         "parsing process": True,
-        "cleaning HTML": True,
+        "compiled parts": True,
         "port": False,
     }
 

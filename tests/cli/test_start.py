@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = {"fastapi", "alembic", "uvicorn", "numba", "trafilatura", "playwright", "confluent_kafka", "jinja2"}
+HEAVY = {"fastapi", "alembic", "uvicorn", "numpy", "trafilatura", "playwright", "confluent_kafka", "jinja2"}
 LOADED = "import sys; import headwater.cli.commands; print(' '.join(sys.modules))"
 
 

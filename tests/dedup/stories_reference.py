@@ -10,9 +10,9 @@ from unicodedata import normalize
 
 from headwater.dedup.index import Posting
 from headwater.dedup.normal import CJK, normal, spelled
-from headwater.dedup.stories_notes import Rules
-from headwater.dedup.stories_terms import (
+from headwater.dedup.story_rules import (
     COMMON,
+    LEAD,
     LEAD_WEIGHT,
     MOST_TERMS,
     PAIR_EVIDENCE,
@@ -20,8 +20,8 @@ from headwater.dedup.stories_terms import (
     PHRASE_LETTERS,
     TITLE_WEIGHT,
     WORD_EVIDENCE,
+    StoryRules,
 )
-from headwater.dedup.stories_texts import LEAD
 
 LINK = re.compile(r"https?:\S+|www\.\S+")
 SIGN = re.compile(f"[{CJK}]")
@@ -78,7 +78,7 @@ class Story:
 
 
 class ReferenceStories:
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: StoryRules) -> None:
         self.rules = rules
         self.seen: Counter[str] = Counter()
         self.posts = 0

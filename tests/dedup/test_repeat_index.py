@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,9 +12,8 @@ from hypothesis import strategies as st
 from headwater.dedup.fast import FastIndex
 from headwater.dedup.index import HOUR, Decision, PlainIndex, Posting, RepeatIndex, repeat_index
 from headwater.dedup.normal import spelled
-from headwater.dedup.spelling import classes, spell
+from headwater.dedup.spelling import Spelling
 
-CLASSES = classes()
 NewIndex = Callable[..., RepeatIndex]
 HEADLINE = "Harbour bridge opens to traffic after repairs"
 PIECES = st.sampled_from(
@@ -212,8 +210,8 @@ def test_compiled_and_plain_decide_the_same_about_many_posts() -> None:
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_characters="'’‘")) | st.text("a1 .,-$%:中_", max_size=40))
 def test_compiled_spelling_is_the_plain_spelling(text: str) -> None:
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    out = np.zeros(5 * len(text) + 1, np.uint8)
-    end, words = spell(codes, 0, len(codes), CLASSES, out, 0, 0)
-    assert out[:end].tobytes().decode() == spelled(text)
-    assert words == len(spelled(text).split())
+    found = Spelling([text])
+    words = [bytes(found.text[found.starts[word] : found.ends[word]]).decode() for word in range(found.first[1])]
+    assert words == spelled(text).split()
+    end = found.ends[len(words) - 1] if words else 0
+    assert bytes(found.text[:end]).decode() == spelled(text)

@@ -13,7 +13,7 @@ from dedup.stories_reference import ReferenceStories
 from headwater.dedup.evaluate import evaluate, grouped
 from headwater.dedup.index import Decision, Posting
 from headwater.dedup.stories import StoryIndex
-from headwater.dedup.stories_notes import Rules
+from headwater.dedup.story_rules import StoryRules
 from headwater.errors import BadInput
 
 HOUR = 3600.0
@@ -74,7 +74,7 @@ def test_posts_one_by_one_in_portions_and_at_the_start_give_the_same(posts: list
 @given(streams)
 @settings(max_examples=40, deadline=None)
 def test_the_index_decides_as_the_readable_reference_does(posts: list[Posting]) -> None:
-    reference = ReferenceStories(Rules(0.5, 10_000 * HOUR))
+    reference = ReferenceStories(StoryRules(0.5, 10_000 * HOUR))
     index = StoryIndex(window_seconds=10_000 * HOUR)
     for post in posts:
         leader, score = reference.add(post)
@@ -232,7 +232,7 @@ def test_what_the_window_left_behind_is_forgotten() -> None:
         ]
         assert all(index.add_many([*filler, *posts])[-2:])
     assert len(index) < 70_000
-    assert index._memory.vocabulary.size[0] < 80_000
+    assert len(index._vocabulary) < 80_000
 
 
 def test_a_full_index_lets_the_oldest_stories_go() -> None:

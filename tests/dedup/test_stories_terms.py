@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
+from array import array
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dedup.stories_reference import evidence, stem, terms_of
-from headwater.dedup.stories_memory import vocabulary, with_room_for_terms, without_unseen_terms
-from headwater.dedup.stories_posts import StoriesOfPosts
-from headwater.dedup.stories_terms import TERM, Reading, read_posts, room_for_terms, tables
-from headwater.dedup.stories_texts import texts_of, word_at
+from headwater.dedup.arrays import HashTable
+from headwater.dedup.stories import StoriesOfPosts
+from headwater.dedup.story_memory import StoryBatch, StoryMemory
+from headwater.dedup.story_rules import StoryRules, parts_of
+from headwater.dedup.story_terms import Terms
 
 PIECES = [
     *(
@@ -51,18 +54,18 @@ PIECES = [
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=30).map(" ".join)
 
 
-def read(posts: list[tuple[str, str]]) -> list[dict[str, tuple[float, float]]]:
+def read(posts: list[tuple[str, str]]) -> list[dict[str, list[float]]]:
     """For each post its terms as words, with weight and evidence."""
-    characters = texts_of(posts)
-    found = room_for_terms(characters)
-    known = with_room_for_terms(vocabulary(np.zeros(0, TERM)), len(found.places))
-    read_posts(Reading(characters.codes, tables(), known, found), characters.bounds)
+    found = Terms(parts_of(posts), HashTable())
     answers = []
-    for first, end in zip(found.starts[:-1], found.starts[1:], strict=True):
-        words = [word_at(characters, found.begins[at], found.ends[at]) for at in range(first, end)]
-        weights = found.weights[first:end].tolist()
-        shares = known.terms["evidence"][found.places[first:end]].tolist()
-        answers.append({stem(word): of for word, *of in zip(words, weights, shares, strict=True)})
+    for first, end in pairwise(found.starts):
+        words = [found.word(at) for at in range(first, end)]
+        answers.append(
+            {
+                stem(word): [found.weights[at], found.evidence[at]]
+                for at, word in zip(range(first, end), words, strict=True)
+            }
+        )
     return answers
 
 
@@ -82,18 +85,25 @@ def test_a_very_long_title_is_read_as_far_as_titles_go() -> None:
     assert list(found) == ["seldom"]
 
 
-def test_terms_that_were_not_seen_lose_their_place_and_the_rest_is_found() -> None:
-    known = with_room_for_terms(vocabulary(np.zeros(0, TERM)), 2000)
-    words = texts_of([(f"word{number}", "") for number in range(2000)])
-    found = room_for_terms(words)
-    read_posts(Reading(words.codes, tables(), known, found), words.bounds)
-    known.terms["seen"][found.places[:2000:2]] = 1.0
-    kept = with_room_for_terms(without_unseen_terms(known), 2000)
-    assert kept.size[0] == 1000
-    again = room_for_terms(words)
-    read_posts(Reading(words.codes, tables(), kept, again), words.bounds)
-    assert again.places[:2000:2].tolist() == list(range(1000))
-    assert kept.size[0] == 2000
+def test_terms_that_were_not_seen_lose_their_number_and_the_rest_is_found() -> None:
+    vocabulary, memory = HashTable(), StoryMemory(StoryRules(0.5, 1e9), 1024, 0)
+    words = [f"word{number}" for number in range(2000)]
+    parts = parts_of((word, "") for word in words)
+    all_of_them = Terms(parts, vocabulary)
+    assert list(all_of_them.numbers) == list(range(2000))
+    memory.make_room_for_terms(len(vocabulary))
+    seen = Terms(parts_of((word, "") for word in words[::2]), vocabulary)
+    memory.decide(StoryBatch(seen, list(range(1000)), [1.0] * 1000, [], array("f", [0.0])))
+    chosen = memory.terms_seen()
+    assert list(chosen) == [1, 0] * 1000
+    vocabulary.keep(chosen)
+    memory.keep_terms(chosen)
+    assert len(vocabulary) == memory.terms == 1000
+    again = Terms(parts, vocabulary)
+    assert list(again.numbers[::2]) == list(range(1000))
+    assert len(vocabulary) == 2000
+    memory.make_room_for_terms(len(vocabulary))
+    assert list(memory.terms_seen()) == [1] * 1000 + [0] * 1000
 
 
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.booleans()), max_size=200))
@@ -102,7 +112,7 @@ def test_the_stories_of_posts_are_remembered_as_a_dict_would(steps: list[tuple[i
     remembered, expected = StoriesOfPosts(), dict[int, int]()
     for number, (post, stays) in enumerate(steps):
         if post not in remembered:
-            remembered.put(np.array([post], np.int64), np.array([number], np.int32))
+            remembered.put([post], [number])
             expected[post] = number
         if not stays:
             remembered.forget(post)
@@ -110,11 +120,11 @@ def test_the_stories_of_posts_are_remembered_as_a_dict_would(steps: list[tuple[i
     posts = [post for post, _ in steps]
     assert remembered.of(posts) == expected
     assert len(remembered) == len(expected)
-    remembered.keep(remembered.numbers() % 2 == 0)
+    remembered.keep(bytearray(number % 2 == 0 for number in remembered.numbers()))
     assert remembered.of(posts) == {post: number for post, number in expected.items() if number % 2 == 0}
 
 
 def test_the_first_post_of_a_story_is_the_one_that_came_first() -> None:
     remembered = StoriesOfPosts()
-    remembered.put(np.array([9, 3, 5], np.int64), np.array([1, 2, 2], np.int32))
+    remembered.put([9, 3, 5], [1, 2, 2])
     assert (remembered.first_of(2), remembered.first_of(7)) == (3, -1)

@@ -113,7 +113,6 @@ def test_letters_are_for_operators_alone(on_both: Running) -> None:
     assert "Replay" not in page.text
 
 
-@pytest.mark.usefixtures("compiled")
 def test_health_has_every_figure_with_its_limit_and_state(on_both: Running) -> None:  # E9
     client = on_both.program()
     on_both.publish(on_both.source(), a_post("1"))

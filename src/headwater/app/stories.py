@@ -143,7 +143,7 @@ def choose_source_folding(conn: Connection, reader: Reader, source_id: int, *, f
 
 def explain(conn: Connection, one: int, other: int) -> Explained:
     """Says whether two posts are the same text or tell of one event, and why."""
-    from headwater.dedup.explain import explained
+    from headwater.dedup.engine import explained
 
     found = {post.id: post for post in stories.texts(conn, [one, other])}
     places = stories.decided(conn, [one, other])

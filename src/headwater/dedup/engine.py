@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import structlog
 
-from headwater.dedup.embeddings import load as load_embeddings
 from headwater.dedup.index import Posting, RepeatIndex, repeat_index
-from headwater.dedup.stories import StoryIndex
+from headwater.dedup.stories import Embed, StoryIndex
 from headwater.model import PostText
 
 log = structlog.get_logger()
+
+EVER = 10 * 365 * 24 * 3600.0
 
 
 class Found(NamedTuple):
@@ -31,12 +32,11 @@ class Found(NamedTuple):
 
 
 class Engine:
-    """`trouble` says what went wrong when stories were last looked for; repeats are found all the same (C7)."""
+    """`trouble` says what went wrong when stories were last looked for; repeats are found all the same."""
 
     def __init__(self, *, window_seconds: float, stories: bool = True, embeddings: bool = False) -> None:
         self._repeats: RepeatIndex = repeat_index(window_seconds=window_seconds)
-        embed = load_embeddings() if embeddings else None
-        self._stories = StoryIndex(window_seconds=window_seconds, embed=embed) if stories else None
+        self._stories = StoryIndex(window_seconds=window_seconds, embed=_embed(embeddings)) if stories else None
         self.trouble: str | None = None
 
     def decide(
@@ -82,12 +82,20 @@ class Engine:
             return [None] * len(postings)
         try:
             told = self._stories.add_many(postings)
-        except Exception as error:  # exact results stand, whatever happens here (C7)
+        except Exception as error:  # exact results stand, whatever happens here
             log.exception("stories.failed")
             self.trouble = f"{type(error).__name__}: {error}"
             return [None] * len(postings)
         self.trouble = None
         return [Found(one.post, one.leader, "story", one.score, one.why) if one else None for one in told]
+
+
+def _embed(wanted: bool) -> Embed | None:
+    if not wanted:
+        return None
+    from headwater.dedup.embeddings import load  # it needs numpy, which comes with the extra of this name
+
+    return load()
 
 
 def _posting(post: PostText, apart: set[int], passed_on: int | None) -> Posting:
@@ -100,3 +108,20 @@ def _posting(post: PostText, apart: set[int], passed_on: int | None) -> Posting:
         repost_of=passed_on,
         apart=frozenset(apart),
     )
+
+
+class Explanation(NamedTuple):
+    """`relation` is exact, similar, story or none."""
+
+    relation: str
+    score: float
+    why: str
+
+
+def explained(one: PostText, other: PostText) -> Explanation:
+    """As if these two were all there is, whenever they were published. The same, whichever comes first."""
+    first, second = sorted((one, other), key=lambda post: (post.created_at, post.id))
+    found = Engine(window_seconds=EVER).decide([first, second])[1]
+    if found is None:
+        return Explanation("none", 0.0, "They are neither the same text nor, by their words, about one event.")
+    return Explanation(found.rule, found.score, found.why)

@@ -22,7 +22,7 @@ from headwater.errors import BadInput
 BATCH = 1000
 
 
-class Engine(Protocol):
+class Decider(Protocol):
     """Anything that decides: for each post, whom it joins, or None where it stands alone so far."""
 
     def add_many(self, posts: Sequence[Posting], /) -> Sequence[Decision | None]: ...
@@ -51,12 +51,10 @@ def evaluate(path: Path, level: str = "repeats", *, shuffle: int | None = None) 
     posts = read_labelled(path)
     if shuffle is not None:
         posts = shuffled(posts, shuffle)
-    # The first post of a process also waits for machine code, which is made once per installation.
-    engine_for(level).add_many([Posting(0, "A headline of five words")])
     return measured(posts, engine_for(level))
 
 
-def engine_for(level: str) -> Engine:
+def engine_for(level: str) -> Decider:
     if level == "repeats":
         return repeat_index()
     if level == "stories":
@@ -64,7 +62,7 @@ def engine_for(level: str) -> Engine:
     raise BadInput(f"There is no level {level}: choose repeats or stories.")
 
 
-def measured(posts: Sequence[LabelledPost], engine: Engine) -> dict[str, float]:
+def measured(posts: Sequence[LabelledPost], engine: Decider) -> dict[str, float]:
     started = time.process_time()
     groups = grouped([post.posting for post in posts], engine)
     seconds = time.process_time() - started
@@ -98,7 +96,7 @@ def shuffled(posts: Sequence[LabelledPost], seed: int) -> list[LabelledPost]:
     return timeless
 
 
-def grouped(posts: Sequence[Posting], engine: Engine) -> list[int]:
+def grouped(posts: Sequence[Posting], engine: Decider) -> list[int]:
     """For each post, the id of the post whose group it is in."""
     leader_of: dict[int, int] = {}
     for start in range(0, len(posts), BATCH):

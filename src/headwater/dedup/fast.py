@@ -1,115 +1,162 @@
-"""`index.PlainIndex` in compiled code and compact arrays: tens of thousands of posts a second, a million in memory."""
+"""`index.PlainIndex` for the C compiler, in compact rows: tens of thousands of posts a second, a million in memory.
+
+Posts come in batches. Python trims their texts and makes room; then, without Python's lock, each post is read, its keys
+are found, and it is compared with the leaders that share most of them. The C types are in `fast.pxd`.
+"""
+
+# ruff: noqa: SIM110 -- loops that become C, and no generators
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from array import array
+from collections.abc import Sequence
 
-import numpy as np
-
-from headwater.dedup.compiled import IS_COMPILED
-from headwater.dedup.index import COUNTERS, HOUR, WINDOW_HOURS, Decision, Posting, repost, same_link
-from headwater.dedup.kernels import BY_LINK, CUT, GONE, TORN, known_words, room_for_words
-from headwater.dedup.lookup import (
-    BYTES,
-    CELLS,
-    LEADER,
-    LEADERS,
-    LEADS,
-    MOST_CANDIDATES,
-    MOST_KEYS,
-    RUNS,
-    Answers,
-    Batch,
-    Room,
-    State,
-    Tables,
-    decide_all,
-    gather,
-    rehash,
+from headwater.dedup.arrays import Row, grown, seen_as, shrunk, zeros
+from headwater.dedup.index import (
+    COUNTERS,
+    HOUR,
+    LEADERS_PER_KEY,
+    MOST_COMPARED,
+    MOST_PAIRS,
+    MOST_RUN_KEYS,
+    WINDOW_HOURS,
+    Decision,
+    Posting,
+    in_batches,
+    repost,
+    same_link,
 )
 from headwater.dedup.normal import Trimmed, trimmed_post
-from headwater.dedup.repeats import LEAST_OVERLAP, MOST_RUNS, NUMBERED, Difference, verdict
-from headwater.dedup.spelling import classes
+from headwater.dedup.repeats import LEAST_CONTENT, LEAST_OVERLAP, MOST_RUNS, NUMBERED, Difference, verdict
+from headwater.dedup.spelling import Spelling
 
-if not IS_COMPILED:
-    raise ImportError("numba is not installed; index.PlainIndex does the same without it")
+try:
+    import cython
+except ModuleNotFoundError:
+    from headwater.dedup import uncompiled as cython
 
-_MOST_POSTS = 1024
-_MOST_CHARACTERS = 1_000_000
-_FULLEST = 0.7
-# A character becomes at most four bytes and a space.
-_BYTES_PER_CHARACTER = 5
-_CLASSES = classes()
-_KNOWN, _KNOWN_KINDS = known_words()
-_64_BITS = (1 << 64) - 1
+if not cython.compiled:
+    from headwater.dedup.compare import (
+        ARTICLE,
+        BY_LINK,
+        CUT,
+        GONE,
+        IS_LIGHT,
+        TORN,
+        Comparison,
+        Text,
+        content,
+        lead_key,
+        measure,
+        mix,
+        read_words,
+        same_text,
+        score,
+    )
+
+IS_COMPILED: bool = cython.compiled
+
+FULLEST = 0.7
+MOST_KEYS = 2 + max(MOST_PAIRS, MOST_RUN_KEYS)
+MOST_CANDIDATES = MOST_KEYS * LEADERS_PER_KEY
+LOW_HALF = (1 << 32) - 1
+LAST_COUNTER = COUNTERS - 1
+ALL_BITS = (1 << 64) - 1
+# What is answered instead of a leader's number.
+ALONE, LEADS = -1, -2
+
+# A leader is a record of nine numbers of 64 bits. The last three of them are six numbers of 32 bits.
+RECORD = 9
+POST, START, END, WHOLE, MENTIONS, CREATED_AT = range(6)
+WORDS, HEAD, TAIL, RUNS, RUN_COUNT, FLAGS = range(12, 18)
+SMALL = 2 * RECORD
+
+
+class Batch:
+    """Posts to decide about, their words, and what was decided: a leader's number and what differs, in five counts."""
+
+    def __init__(self, posts: Sequence[Posting], texts: Sequence[Trimmed]) -> None:
+        spelling = Spelling([part for text in texts for part in text[:3]])
+        self.text, self.starts, self.ends, self.first = spelling.text, spelling.starts, spelling.ends, spelling.first
+        self.size = len(posts)
+        self.ids = array("q", [post.id for post in posts])
+        self.created_at = array("d", [post.created_at for post in posts])
+        self.mentions = array("Q", [mentions_of(text) for text in texts])
+        self.links = array("Q", [hash(post.link) & ALL_BITS if post.link else 0 for post in posts])
+        self.flags = bytearray([CUT * text.cut | TORN * text.torn for text in texts])
+        self.apart = array("q", [0, *(leader for post in posts for leader in post.apart)])
+        apart_end = array("i", [1])
+        for post in posts:
+            apart_end.append(apart_end[len(apart_end) - 1] + len(post.apart))
+        self.apart_end = apart_end
+        self.leaders = array("q", bytes(8 * len(posts)))
+        self.counts = array("i", bytes(4 * 5 * len(posts)))
+        self.overlaps = array("d", bytes(8 * len(posts)))
+
+    def most_words(self) -> int:
+        """How many words the longest post has."""
+        most = 0
+        for at in range(self.size):
+            most = max(most, self.first[3 * at + 3] - self.first[3 * at])
+        return most
+
+    def letters(self) -> int:
+        """How many bytes the words take."""
+        words = self.first[3 * self.size]
+        return self.ends[words - 1] if words else 0
 
 
 class FastIndex:
-    """An index over a time window; see `index.RepeatIndex`. Not for several threads at once."""
+    """An index over a time window; see `index.RepeatIndex`. Not for several threads at once.
+
+    `numbers`, `hashes`, `times` and `small` are the same memory, the leaders' records, seen as numbers of four kinds.
+    `slots` is a hash table: half a key above, and the number plus one of a leader that is found by it below. `seen`
+    counts pairs. `text` has the leaders' words, `runs` the samples of those that are articles.
+    """
 
     def __init__(self, *, window_seconds: float = WINDOW_HOURS * HOUR, threshold: float = LEAST_OVERLAP) -> None:
-        self._tables = Tables(_CLASSES, _KNOWN, _KNOWN_KINDS, float(window_seconds), float(threshold))
-        # Few posts have labels: a row of their own would cost more.
-        self._labels: dict[int, tuple[str, ...]] = {}
-        self._gone = 0
-        self._state = State(
-            leaders=np.zeros(1, LEADER),
-            text=np.zeros(1, np.uint8),
-            runs=np.zeros(MOST_RUNS, np.uint64),
-            cells=np.zeros(1 << 16, np.uint64),
-            seen=np.zeros(COUNTERS, np.uint32),
-            used=np.zeros(4, np.int64),
-        )
-        self._room = self._new_room(1)
+        self.window, self.threshold = window_seconds, threshold
+        # Few posts have labels: room for them in each record would cost more.
+        self.labels: dict[int, tuple[str, ...]] = {}
+        self.leaders = self.gone = self.text_size = self.run_sets = self.slots_used = 0
+        self._use_records(zeros("q", RECORD))
+        self.text, self.runs = zeros("B", 1), zeros("Q", MOST_RUNS)
+        self.slots = zeros("Q", 1 << 16)
+        self.seen = zeros("I", COUNTERS)
+        self.new, self.old, self.found = Text(1), Text(NUMBERED), Comparison()
+        self.keys, self.rarity = array("Q", bytes(8 * MOST_KEYS)), array("I", bytes(4 * MOST_KEYS))
+        self.candidates, self.shared = array("q", bytes(8 * MOST_CANDIDATES)), array("i", bytes(4 * MOST_CANDIDATES))
 
     def __len__(self) -> int:
-        return int(self._state.used[LEADERS]) - self._gone
+        return self.leaders - self.gone
 
     def add(self, post: Posting) -> Decision | None:
         return self.add_many([post])[0]
 
     def add_many(self, posts: Sequence[Posting]) -> list[Decision | None]:
         decisions: list[Decision | None] = []
-        for batch in _batches(posts):
-            decisions += self._add_batch(batch)
+        for some in in_batches(posts):
+            decisions += self._add_batch(some)
         return decisions
 
     def forget(self, post: int) -> None:
         """Compares with this post no more: it was edited, deleted, or undone. Unknown posts are nothing to forget."""
-        leaders = self._state.leaders[: self._state.used[LEADERS]]
-        self._drop(leaders["post"] == post)
+        for number in range(self.leaders):
+            if self.numbers[number * RECORD + POST] == post:
+                self._drop(number)
+        self._compact()
 
     def expire(self, before: float) -> None:
         """Forgets the leaders that are older than `before`."""
-        leaders = self._state.leaders[: self._state.used[LEADERS]]
-        self._drop(leaders["created_at"] < before)
+        for number in range(self.leaders):
+            if self.times[number * RECORD + CREATED_AT] < before:
+                self._drop(number)
+        self._compact()
 
-    def _drop(self, chosen: Any) -> None:
-        leaders = self._state.leaders[: self._state.used[LEADERS]]
-        leaders["flags"][chosen] |= GONE
-        self._gone = int(np.count_nonzero(leaders["flags"] & GONE))
-        if self._gone * 2 > len(leaders):
-            self._compact()
-
-    def _compact(self) -> None:
-        """Gives back the space of leaders that are gone."""
-        state = self._state
-        leaders = state.leaders[: state.used[LEADERS]]
-        kept = np.flatnonzero(leaders["flags"] & GONE == 0)
-        renumbered = np.full(len(leaders), -1, np.int64)
-        renumbered[kept] = np.arange(len(kept))
-        gather(state, kept)
-        self._labels = {
-            int(renumbered[number]): labels for number, labels in self._labels.items() if renumbered[number] >= 0
-        }
-        self._gone = 0
-        self._rehash(renumbered, len(state.cells))
-
-    def _rehash(self, renumbered: Any, cells: int) -> None:
-        table = np.zeros(cells, np.uint64)
-        self._state.used[CELLS] = rehash(self._state.cells, renumbered, table)
-        self._state = self._state._replace(cells=table)
+    def _drop(self, number: int) -> None:
+        if not self.small[number * SMALL + FLAGS] & GONE:
+            self.small[number * SMALL + FLAGS] |= GONE
+            self.gone += 1
 
     def _add_batch(self, posts: Sequence[Posting]) -> list[Decision | None]:
         decisions: list[Decision | None] = [None if post.repost_of is None else repost(post) for post in posts]
@@ -117,107 +164,336 @@ class FastIndex:
         if not asked:
             return decisions
         chosen = [posts[at] for at in asked]
-        trimmed = [trimmed_post(post.title, post.text) for post in chosen]
-        batch = _batch(chosen, trimmed)
+        texts = [trimmed_post(post.title, post.text) for post in chosen]
+        batch = Batch(chosen, texts)
         self._make_room(batch)
-        answers = Answers(
-            np.empty(len(chosen), np.int64), np.zeros((len(chosen), 5), np.int64), np.zeros(len(chosen), np.float64)
-        )
-        number = int(self._state.used[LEADERS])
-        decide_all(self._state, self._tables, batch, self._room, answers)
-        for row, leader in enumerate(answers.leaders.tolist()):
+        number = self.leaders
+        with cython.nogil:
+            decide_all(self, batch)
+        for row in range(batch.size):
+            leader = batch.leaders[row]
             if leader >= 0:
-                counts, overlap = answers.counts[row].tolist(), float(answers.overlaps[row])
-                decisions[asked[row]] = self._decision(chosen[row], trimmed[row], leader, counts, overlap)
+                decisions[asked[row]] = self._decision(chosen[row], texts[row], leader, batch, row)
             elif leader == LEADS:
-                if trimmed[row].labels:
-                    self._labels[number] = trimmed[row].labels
+                if texts[row].labels:
+                    self.labels[number] = texts[row].labels
                 number += 1
         return decisions
 
-    def _decision(self, post: Posting, text: Trimmed, number: int, counts: list[int], overlap: float) -> Decision:
-        leader = self._state.leaders[number]
-        if leader["flags"] & BY_LINK:
-            return same_link(post, int(leader["post"]))
-        slips, light, rest, cut, words = counts
-        labels = frozenset(text.labels).symmetric_difference(self._labels.get(number, ()))
-        other_audience = _mentions(text) != int(leader["mentions"])
-        found = Difference(slips, light, rest, bool(cut), overlap)
-        return Decision(post.id, int(leader["post"]), *verdict(found, words, labels, other_audience))
+    def _decision(self, post: Posting, text: Trimmed, number: int, batch: Batch, row: int) -> Decision:
+        leader = self.numbers[number * RECORD + POST]
+        if self.small[number * SMALL + FLAGS] & BY_LINK:
+            return same_link(post, leader)
+        slips, light, rest, cut, words = [batch.counts[5 * row + at] for at in range(5)]
+        labels = frozenset(text.labels).symmetric_difference(self.labels.get(number, ()))
+        other_audience = batch.mentions[row] != self.hashes[number * RECORD + MENTIONS]
+        found = Difference(slips, light, rest, bool(cut), batch.overlaps[row])
+        return Decision(post.id, leader, *verdict(found, words, labels, other_audience))
 
     def _make_room(self, batch: Batch) -> None:
-        """Makes every array large enough for a batch, whatever is in it."""
-        state, posts, characters = self._state, len(batch.ids), len(batch.codes)
-        used = state.used
-        grown = (
-            _grow(state.leaders, int(used[LEADERS]) + posts),
-            _grow(state.text, int(used[BYTES]) + characters * _BYTES_PER_CHARACTER + 8),
-            _grow(state.runs, (int(used[RUNS]) + posts + 1) * MOST_RUNS),
-        )
-        cells = len(state.cells)
-        while (used[CELLS] + posts * MOST_KEYS) > cells * _FULLEST:
-            cells *= 2
-        if cells > len(state.cells):
-            self._rehash(np.arange(used[LEADERS]), cells)
-        longest = int((batch.bounds[:, 3] - batch.bounds[:, 0]).max()) + 1
-        if any(grown) or longest > len(self._room.words.starts):
-            self._room = self._new_room(max(longest, len(self._room.words.starts)))
+        """Makes every row large enough for a batch, whatever is in it."""
+        if (self.leaders + batch.size) * RECORD > len(self.numbers):
+            wanted = (self.leaders + batch.size) * 5 // 4
+            self._use_records(grown(self.numbers, "q", wanted * RECORD))
+        if self.text_size + batch.letters() > len(self.text):
+            self.text = grown(self.text, "B", (self.text_size + batch.letters()) * 5 // 4)
+        if (self.run_sets + batch.size) * MOST_RUNS > len(self.runs):
+            self.runs = grown(self.runs, "Q", (self.run_sets + batch.size) * 5 // 4 * MOST_RUNS)
+        size = len(self.slots)
+        while self.slots_used + batch.size * MOST_KEYS > size * FULLEST:
+            size *= 2
+        if size > len(self.slots):
+            self._hash_again(array("i", range(self.leaders)), size)
+        if batch.most_words() > self.new.most_words:
+            self.new = Text(batch.most_words() * 5 // 4)
+        self.new.data, self.old.data = batch.text, self.text
 
-    def _new_room(self, longest: int) -> Room:
-        return Room(
-            words=room_for_words(self._state.text, longest),
-            others=room_for_words(self._state.text, NUMBERED),
-            runs=np.zeros(MOST_RUNS, np.uint64),
-            keys=np.zeros(MOST_KEYS, np.uint64),
-            rarity=np.zeros(MOST_KEYS, np.uint32),
-            numbers=np.zeros(MOST_CANDIDATES, np.int64),
-            shared=np.zeros(MOST_CANDIDATES, np.int64),
-        )
+    def _use_records(self, records: Row) -> None:
+        self.numbers = records
+        self.hashes, self.times, self.small = (seen_as(kind, records) for kind in "Qdi")
 
+    def _compact(self) -> None:
+        """Gives back the space of leaders that are gone, if those are the most."""
+        if self.gone * 2 <= self.leaders:
+            return
+        renumbered, kept = array("i", bytes(4 * self.leaders)), 0
+        for number in range(self.leaders):
+            is_gone = self.small[number * SMALL + FLAGS] & GONE
+            renumbered[number] = ALONE if is_gone else kept
+            kept += 0 if is_gone else 1
+        self.labels = {
+            renumbered[number]: labels for number, labels in self.labels.items() if renumbered[number] != ALONE
+        }
+        move_up(self)
+        self._use_records(shrunk(self.numbers, "q", self.leaders * RECORD))
+        self.text, self.runs = shrunk(self.text, "B", self.text_size), shrunk(self.runs, "Q", self.run_sets * MOST_RUNS)
+        self._hash_again(renumbered, len(self.slots))
 
-def _grow(array: Any, size: int) -> bool:
-    """Makes an array larger in place, by more than is needed now. Returns whether it had to."""
-    if size <= len(array):
-        return False
-    array.resize(max(size, len(array) * 5 // 4), refcheck=False)
-    return True
-
-
-def _batches(posts: Sequence[Posting]) -> Iterator[Sequence[Posting]]:
-    """The posts in batches that are small in every way: many articles take more room than many headlines."""
-    first = characters = 0
-    for at, post in enumerate(posts):
-        characters += len(post.title) + len(post.text)
-        if at + 1 - first == _MOST_POSTS or characters > _MOST_CHARACTERS:
-            yield posts[first : at + 1]
-            first, characters = at + 1, 0
-    if first < len(posts):
-        yield posts[first:]
+    def _hash_again(self, renumbered: array[int], size: int) -> None:
+        before, self.slots, self.slots_used = self.slots, zeros("Q", size), 0
+        fill_again(self, before, renumbered)
 
 
-def _batch(posts: Sequence[Posting], trimmed: Sequence[Trimmed]) -> Batch:
-    parts = [part for text in trimmed for part in text[:3]]
-    ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts))).reshape(-1, 3)
-    bounds = np.zeros((len(posts), 4), np.int64)
-    bounds[:, 1:] = ends
-    bounds[1:, 0] = ends[:-1, 2]
-    apart = [leader for post in posts for leader in post.apart]
-    apart_bounds = np.zeros(len(posts) + 1, np.int64)
-    if apart:
-        apart_bounds[1:] = np.cumsum([len(post.apart) for post in posts])
-    return Batch(
-        codes=np.frombuffer("".join(parts).encode("utf-32-le", "surrogatepass"), np.uint32),
-        bounds=bounds,
-        ids=np.array([post.id for post in posts], np.int64),
-        created_at=np.array([post.created_at for post in posts], np.float64),
-        mentions=np.array([_mentions(text) for text in trimmed], np.uint64),
-        links=np.array([hash(post.link) & _64_BITS if post.link else 0 for post in posts], np.uint64),
-        flags=np.array([CUT * text.cut | TORN * text.torn for text in trimmed], np.uint8),
-        apart=np.array(apart, np.int64),
-        apart_bounds=apart_bounds,
-    )
-
-
-def _mentions(text: Trimmed) -> int:
+def mentions_of(text: Trimmed) -> int:
     """Whom a text speaks to, as a number; 0: to nobody."""
-    return (hash(text.mentions) & _64_BITS) or 1 if text.mentions else 0
+    return (hash(text.mentions) & ALL_BITS) or 1 if text.mentions else 0
+
+
+def decide_all(index: FastIndex, batch: Batch) -> None:
+    for at in range(batch.size):
+        batch.leaders[at] = ALONE
+        read_post(index, batch, at)
+        keys = find_keys(index, batch, at)
+        if keys == 0:
+            continue
+        index.new.whole = index.keys[0]
+        if keys == 1:
+            index.new.flags |= BY_LINK
+        if not choose(index, batch, keys, at):
+            lead(index, batch, keys, at)
+            batch.leaders[at] = LEADS
+
+
+def read_post(index: FastIndex, batch: Batch, at: int) -> None:
+    first, end = batch.first[3 * at], batch.first[3 * at + 3]
+    if end > first:
+        read_words(index.new, batch.starts[first], batch.ends[end - 1])
+    else:
+        read_words(index.new, 0, 0)
+    index.new.head, index.new.tail = batch.first[3 * at + 1] - first, end - batch.first[3 * at + 2]
+    index.new.flags, index.new.mentions = batch.flags[at], batch.mentions[at]
+    measure(index.new)
+
+
+def find_keys(index: FastIndex, batch: Batch, at: int) -> int:
+    """What a post is found by, the whole text first. Returns how many keys there are; 0: it is never compared."""
+    if content(index.new, index.new.size - index.new.tail, LEAST_CONTENT) < LEAST_CONTENT:
+        if batch.links[at] == 0 or index.new.size == 0:
+            return 0
+        index.keys[0] = mix(mix(0, index.new.whole), batch.links[at])
+        return 1
+    index.keys[0] = index.new.whole
+    index.keys[1] = lead_key(index.new)
+    if not index.new.flags & ARTICLE:
+        return 2 + rarest_pairs(index)
+    keys = min(index.new.run_count, MOST_RUN_KEYS)
+    for each in range(keys):
+        index.keys[2 + each] = index.new.runs[each]
+    return 2 + keys
+
+
+def rarest_pairs(index: FastIndex) -> int:
+    """Counts the pairs of neighbours, light words left out, and puts the rarest ones among the keys."""
+    before = kept = 0
+    for at in range(index.new.size):
+        if not index.new.kinds[at] & IS_LIGHT:
+            if before != 0:
+                index.seen[mix(mix(0, before), index.new.hashes[at]) & LAST_COUNTER] += 1
+            before = index.new.hashes[at]
+    before = 0
+    for at in range(index.new.size):
+        if not index.new.kinds[at] & IS_LIGHT:
+            if before != 0:
+                kept = keep_rare(index, mix(mix(0, before), index.new.hashes[at]), kept)
+            before = index.new.hashes[at]
+    return kept
+
+
+def keep_rare(index: FastIndex, pair: int, kept: int) -> int:
+    """Puts a pair in its place among the rarest so far, behind the first two keys. Returns how many are kept."""
+    times = index.seen[pair & LAST_COUNTER]
+    place = kept
+    for each in range(kept):
+        if index.keys[2 + each] == pair:
+            return kept
+        if place == kept and (
+            times < index.rarity[each] or (times == index.rarity[each] and pair < index.keys[2 + each])
+        ):
+            place = each
+    if place == MOST_PAIRS:
+        return kept
+    kept = min(kept + 1, MOST_PAIRS)
+    for each in range(kept - 1, place, -1):
+        index.keys[2 + each] = index.keys[1 + each]
+        index.rarity[each] = index.rarity[each - 1]
+    index.keys[2 + place] = pair
+    index.rarity[place] = times
+    return kept
+
+
+def find_candidates(index: FastIndex, keys: int) -> int:
+    """Finds the leaders that share keys with the post, and how many each shares. Returns how many leaders those are."""
+    count = 0
+    last = len(index.slots) - 1
+    for each in range(keys):
+        half = index.keys[each] >> 32
+        slot = half & last
+        while index.slots[slot] != 0:
+            if index.slots[slot] >> 32 == half:
+                count = add_candidate(index, (index.slots[slot] & LOW_HALF) - 1, count)
+            slot = (slot + 1) & last
+    return count
+
+
+def add_candidate(index: FastIndex, number: int, count: int) -> int:
+    for each in range(count):
+        if index.candidates[each] == number:
+            index.shared[each] += 1
+            return count
+    if count == MOST_CANDIDATES:
+        return count
+    index.candidates[count] = number
+    index.shared[count] = 1
+    return count + 1
+
+
+def next_candidate(index: FastIndex, count: int) -> int:
+    """The leader that shares most keys and was not taken yet, the earlier first among equals; ALONE: no more."""
+    best = -1
+    for each in range(count):
+        if index.shared[each] > 0 and (
+            best < 0
+            or index.shared[each] > index.shared[best]
+            or (index.shared[each] == index.shared[best] and index.candidates[each] < index.candidates[best])
+        ):
+            best = each
+    if best < 0:
+        return ALONE
+    index.shared[best] = 0
+    return index.candidates[best]
+
+
+def choose(index: FastIndex, batch: Batch, keys: int, at: int) -> bool:
+    """Compares a post with the leaders that share most keys with it, and answers with the one that is most like it."""
+    count = find_candidates(index, keys)
+    highest = -1.0
+    compared = 0
+    while compared < MOST_COMPARED and highest < 1.0:
+        number = next_candidate(index, count)
+        if number < 0:
+            break
+        flags = index.small[number * SMALL + FLAGS]
+        if flags & GONE:
+            continue
+        compared += 1
+        if abs(index.times[number * RECORD + CREATED_AT] - batch.created_at[at]) > index.window:
+            continue
+        if is_apart(batch, at, index.numbers[number * RECORD + POST]):
+            continue
+        if (flags | index.new.flags) & BY_LINK:
+            if flags & index.new.flags & BY_LINK and index.hashes[number * RECORD + WHOLE] == index.new.whole:
+                batch.leaders[at] = number
+                return True
+            continue
+        read_leader(index, number)
+        if not same_text(index.new, index.old, index.found):
+            continue
+        likeness = score(index.found, min(index.new.total, index.old.total))
+        if likeness >= index.threshold and likeness > highest:
+            highest = likeness
+            answer(index, batch, at, number)
+    return highest >= 0.0
+
+
+def is_apart(batch: Batch, at: int, post: int) -> bool:
+    for each in range(batch.apart_end[at], batch.apart_end[at + 1]):
+        if batch.apart[each] == post:
+            return True
+    return False
+
+
+def read_leader(index: FastIndex, number: int) -> None:
+    record, small = number * RECORD, number * SMALL
+    read_words(index.old, index.numbers[record + START], index.numbers[record + END])
+    index.old.total, index.old.flags = index.small[small + WORDS], index.small[small + FLAGS]
+    index.old.head, index.old.tail = index.small[small + HEAD], index.small[small + TAIL]
+    index.old.mentions, index.old.whole = index.hashes[record + MENTIONS], index.hashes[record + WHOLE]
+    index.old.run_count = index.small[small + RUN_COUNT]
+    first = index.small[small + RUNS] * MOST_RUNS
+    for each in range(index.old.run_count):
+        index.old.runs[each] = index.runs[first + each]
+
+
+def answer(index: FastIndex, batch: Batch, at: int, number: int) -> None:
+    batch.leaders[at] = number
+    batch.counts[5 * at] = index.found.slips
+    batch.counts[5 * at + 1] = index.found.light
+    batch.counts[5 * at + 2] = index.found.rest
+    batch.counts[5 * at + 3] = index.found.cut
+    batch.counts[5 * at + 4] = min(index.new.total, index.old.total)
+    batch.overlaps[at] = index.found.overlap
+
+
+def lead(index: FastIndex, batch: Batch, keys: int, at: int) -> None:
+    """Remembers a post as a leader. Of an article, its beginning and its runs are enough."""
+    number = index.leaders
+    record, small = number * RECORD, number * SMALL
+    start = index.new.starts[0]
+    size = index.new.ends[min(index.new.size, NUMBERED) - 1] - start
+    for step in range(size):
+        index.text[index.text_size + step] = batch.text[start + step]
+    index.numbers[record + POST], index.times[record + CREATED_AT] = batch.ids[at], batch.created_at[at]
+    index.numbers[record + START], index.numbers[record + END] = index.text_size, index.text_size + size
+    index.hashes[record + WHOLE], index.hashes[record + MENTIONS] = index.new.whole, index.new.mentions
+    index.small[small + WORDS], index.small[small + FLAGS] = index.new.total, index.new.flags
+    index.small[small + HEAD], index.small[small + TAIL] = index.new.head, index.new.tail
+    index.small[small + RUN_COUNT], index.small[small + RUNS] = index.new.run_count, index.run_sets
+    if index.new.run_count:
+        for step in range(index.new.run_count):
+            index.runs[index.run_sets * MOST_RUNS + step] = index.new.runs[step]
+        index.run_sets += 1
+    index.leaders += 1
+    index.text_size += size
+    for each in range(keys):
+        put(index, index.keys[each] >> 32, number)
+
+
+def put(index: FastIndex, half: int, number: int) -> None:
+    """Makes a leader known by half a key. A key that has enough leaders forgets its oldest."""
+    last = len(index.slots) - 1
+    slot = half & last
+    oldest, known = slot, 0
+    while index.slots[slot] != 0:
+        if index.slots[slot] >> 32 == half:
+            if known == 0 or index.slots[slot] < index.slots[oldest]:
+                oldest = slot
+            known += 1
+        slot = (slot + 1) & last
+    if known == LEADERS_PER_KEY:
+        slot = oldest
+    else:
+        index.slots_used += 1
+    index.slots[slot] = (half << 32) | (number + 1)
+
+
+def fill_again(index: FastIndex, before: Row, renumbered: array[int]) -> None:
+    """Fills the hash table from the one before. `renumbered` has each leader's new number; ALONE: it is gone."""
+    for slot in range(len(before)):
+        if before[slot] != 0:
+            number = renumbered[(before[slot] & LOW_HALF) - 1]
+            if number != ALONE:
+                put(index, before[slot] >> 32, number)
+
+
+def move_up(index: FastIndex) -> None:
+    """Moves the leaders that are not gone to the front, with their texts and runs."""
+    kept = text = run_sets = 0
+    for number in range(index.leaders):
+        record, small = number * RECORD, number * SMALL
+        if index.small[small + FLAGS] & GONE:
+            continue
+        start, size = index.numbers[record + START], index.numbers[record + END] - index.numbers[record + START]
+        for step in range(size):
+            index.text[text + step] = index.text[start + step]
+        index.numbers[record + START], index.numbers[record + END] = text, text + size
+        text += size
+        if index.small[small + RUN_COUNT]:
+            first = index.small[small + RUNS] * MOST_RUNS
+            for step in range(index.small[small + RUN_COUNT]):
+                index.runs[run_sets * MOST_RUNS + step] = index.runs[first + step]
+            index.small[small + RUNS] = run_sets
+            run_sets += 1
+        for step in range(RECORD):
+            index.numbers[kept * RECORD + step] = index.numbers[record + step]
+        kept += 1
+    index.leaders, index.text_size, index.run_sets, index.gone = kept, text, run_sets, 0

@@ -5,14 +5,14 @@ cannot grow into each other by chains. A leader is found by keys: its whole text
 neighbouring words (of an article: some of its word runs). Each key remembers its latest few leaders, and only the few
 leaders that share most keys with a post are compared with it.
 
-This is the index as it is meant, in plain Python. `fast.py` is the same in compiled code; `repeat_index` chooses.
+This is the index as it is meant, in plain Python. `fast.py` is the same for the C compiler; `repeat_index` chooses.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -41,6 +41,9 @@ LEADERS_PER_KEY = 16
 MOST_COMPARED = 16
 # How often pairs were seen is counted in a table of this size, without telling apart those that share a cell.
 COUNTERS = 1 << 22
+# As many are decided about at once.
+MOST_POSTS = 1024
+MOST_CHARACTERS = 1_000_000
 
 
 class Posting(NamedTuple):
@@ -83,13 +86,10 @@ def repeat_index(
     *, window_seconds: float = WINDOW_HOURS * HOUR, threshold: float = LEAST_OVERLAP, posts: Iterable[Posting] = ()
 ) -> RepeatIndex:
     """The fastest index that this installation can run, filled with `posts`, oldest first."""
-    index: RepeatIndex
-    try:
-        from headwater.dedup.fast import FastIndex
-    except ImportError:
-        index = PlainIndex(window_seconds=window_seconds, threshold=threshold)
-    else:
-        index = FastIndex(window_seconds=window_seconds, threshold=threshold)
+    from headwater.dedup.fast import IS_COMPILED, FastIndex
+
+    new_index: Callable[..., RepeatIndex] = FastIndex if IS_COMPILED else PlainIndex
+    index = new_index(window_seconds=window_seconds, threshold=threshold)
     batch: list[Posting] = []
     for post in posts:
         batch.append(post)
@@ -98,6 +98,18 @@ def repeat_index(
             batch = []
     index.add_many(batch)
     return index
+
+
+def in_batches(posts: Sequence[Posting]) -> Iterator[Sequence[Posting]]:
+    """The posts in batches that are small in every way: many articles take more room than many headlines."""
+    first = characters = 0
+    for at, post in enumerate(posts):
+        characters += len(post.title) + len(post.text)
+        if at + 1 - first == MOST_POSTS or characters > MOST_CHARACTERS:
+            yield posts[first : at + 1]
+            first, characters = at + 1, 0
+    if first < len(posts):
+        yield posts[first:]
 
 
 class _Leader(NamedTuple):

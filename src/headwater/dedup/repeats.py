@@ -5,7 +5,7 @@ tags, links, publishers) was set aside by `normal`. Of the words that are left, 
 may have one slip of the finger, and the end may be cut off. A replaced or inserted word of meaning makes another text,
 however long the rest is. Articles are too long for that: they are the same if they share most of their word runs.
 
-The fast index decides the same, in compiled code (`kernels.py`); tests hold the two together.
+The fast index decides the same in compiled code (`compare.py`); tests hold the two together.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from headwater.dedup.normal import CURRENCY, Normal
-from headwater.dedup.words import FUNCTION_SIGNS, FUNCTION_WORDS, TURNING_WORDS
+from headwater.dedup.normal import CURRENCY, FUNCTION_SIGNS, FUNCTION_WORDS, TURNING_WORDS, Normal
 
 # "Thank you!" says nothing twice. There have to be four different words of meaning; a sign counts a bit less than one.
 WORD_CONTENT = 5

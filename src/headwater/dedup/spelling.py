@@ -1,27 +1,28 @@
-"""`normal.spelled` in compiled code: from the characters of many texts to their words, as UTF-8 with one space between.
+"""`normal.spelled` for many texts at once, as loops for the C compiler. The C types are in `spelling.pxd`.
 
-The grammar is written twice, the character classes once: the table here is filled by the patterns of `normal.py`.
+The grammar is written twice, the character classes once: the table here is filled by the patterns of `normal.py`. A
+test holds the two together.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+import sys
+from array import array
+from collections.abc import Sequence
 
-import numpy as np
-
-from headwater.dedup.compiled import compiled
 from headwater.dedup.normal import CJK, CURRENCY, LETTERS
 
 _OTHER, _LETTER, DIGIT, SIGN, _CURRENCY, _JOINER, _PERCENT, _SPACE, _MINUS = range(9)
 _KNOWN = 0x20000
 _LAST_SIGN = 0x3FFFF
-COMMA = ord(",")
+_COMMA = ord(",")
+_UTF_32 = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 
 
-def classes() -> np.ndarray[Any, Any]:
+def character_classes() -> bytes:
     """What kind of character each code point of the first two planes is."""
-    table = np.zeros(_KNOWN, np.uint8)
+    table = bytearray(_KNOWN)
     characters = "".join(map(chr, range(_KNOWN)))
     patterns = {
         _LETTER: LETTERS,
@@ -35,111 +36,132 @@ def classes() -> np.ndarray[Any, Any]:
     }
     for kind, pattern in patterns.items():
         for run in re.finditer(f"(?:{pattern})+", characters):
-            table[run.start() : run.end()] = kind
-    return table
+            table[run.start() : run.end()] = bytes([kind]) * len(run[0])
+    return bytes(table)
 
 
-@compiled
-def kind_of(code: int, table: Any) -> int:
-    if code < _KNOWN:
-        return int(table[code])
-    return SIGN if code <= _LAST_SIGN else _OTHER
+CLASSES = character_classes()
 
 
-@compiled
-def write(code: int, out: Any, at: int) -> int:
-    """One character in UTF-8. Returns where the next one goes."""
-    if code < 0x80:
-        out[at] = code
-        return at + 1
-    if code < 0x800:
-        out[at] = 0xC0 | (code >> 6)
-        out[at + 1] = 0x80 | (code & 0x3F)
-        return at + 2
-    if code < 0x10000:
-        out[at] = 0xE0 | (code >> 12)
-        out[at + 1] = 0x80 | ((code >> 6) & 0x3F)
-        out[at + 2] = 0x80 | (code & 0x3F)
-        return at + 3
-    out[at] = 0xF0 | (code >> 18)
-    out[at + 1] = 0x80 | ((code >> 12) & 0x3F)
-    out[at + 2] = 0x80 | ((code >> 6) & 0x3F)
-    out[at + 3] = 0x80 | (code & 0x3F)
-    return at + 4
+class Spelling:
+    """The words of several parts, one after the other: `text` has them as UTF-8 with a space between them.
+
+    Word `w` is `text[starts[w] : ends[w]]`, and `kinds[w]` says of which kind its first character is. The words of part
+    `p` are numbered from `first[p]` to `first[p + 1] - 1`.
+    """
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        codes = "".join(parts).encode(_UTF_32, "surrogatepass")
+        # A character becomes at most four bytes and a space, and at most one word.
+        self.text = bytearray(5 * (len(codes) // 4))
+        self.starts, self.ends = array("i", bytes(len(codes))), array("i", bytes(len(codes)))
+        self.kinds = bytearray(len(codes) // 4)
+        self.first = array("i", bytes(4 * (len(parts) + 1)))
+        self.codes = memoryview(codes).cast("I")
+        self.out, self.word_starts, self.word_ends, self.word_kinds = self.text, self.starts, self.ends, self.kinds
+        self.at = 0
+        words = start = 0
+        for part in range(len(parts)):
+            end = start + len(parts[part])
+            words = _spell(self, start, end, words)
+            self.first[part + 1] = words
+            start = end
 
 
-@compiled
-def number_end(codes: Any, start: int, first: int, end: int, table: Any) -> int:
-    """Where the number ends that begins at `first` in the part that begins at `start`; `first` if none does."""
+def _spell(spelling: Spelling, start: int, end: int, words: int) -> int:
+    """Writes the words of one part behind the `words` that there are. Returns how many there are then."""
+    here = start
+    while here < end:
+        until = _end_of_word(spelling, start, here, end)
+        if until == here:
+            here += 1
+            continue
+        if words > 0:
+            spelling.out[spelling.at] = 32
+            spelling.at += 1
+        spelling.word_starts[words] = spelling.at
+        spelling.word_kinds[words] = _kind_of(spelling.codes[here])
+        for each in range(here, until):
+            if not _parts_thousands(spelling, each, until):
+                _write(spelling, spelling.codes[each])
+        spelling.word_ends[words] = spelling.at
+        words += 1
+        here = until
+    return words
+
+
+def _end_of_word(spelling: Spelling, start: int, first: int, end: int) -> int:
+    """Where the word ends that begins at `first`, in the part that begins at `start`; `first` if none does."""
+    kind = _kind_of(spelling.codes[first])
+    if kind == SIGN:
+        return first + 1
+    if kind == _LETTER:
+        return _end_of_letters(spelling, first, end)
+    if kind == DIGIT or kind == _CURRENCY or kind == _MINUS:  # noqa: SIM109 -- for C
+        return _end_of_number(spelling, start, first, end)
+    return first
+
+
+def _end_of_number(spelling: Spelling, start: int, first: int, end: int) -> int:
     at = first
-    if kind_of(codes[at], table) == _MINUS and (at == start or kind_of(codes[at - 1], table) == _SPACE):
+    if _kind_of(spelling.codes[at]) == _MINUS and (at == start or _kind_of(spelling.codes[at - 1]) == _SPACE):
         at += 1
-    if at < end and kind_of(codes[at], table) == _CURRENCY:
+    if at < end and _kind_of(spelling.codes[at]) == _CURRENCY:
         at += 1
-    if at >= end or kind_of(codes[at], table) != DIGIT:
+    if at >= end or _kind_of(spelling.codes[at]) != DIGIT:
         return first
-    while at < end and kind_of(codes[at], table) == DIGIT:
+    while at < end and _kind_of(spelling.codes[at]) == DIGIT:
         at += 1
-        if at + 1 < end and kind_of(codes[at], table) == _JOINER and kind_of(codes[at + 1], table) == DIGIT:
+        if at + 1 < end and _kind_of(spelling.codes[at]) == _JOINER and _kind_of(spelling.codes[at + 1]) == DIGIT:
             at += 1
-    if at < end and kind_of(codes[at], table) == _PERCENT:
+    if at < end and _kind_of(spelling.codes[at]) == _PERCENT:
         return at + 1
-    return word_end(codes, at, end, table)
+    return _end_of_letters(spelling, at, end)
 
 
-@compiled
-def word_end(codes: Any, at: int, end: int, table: Any) -> int:
+def _end_of_letters(spelling: Spelling, at: int, end: int) -> int:
     while at < end:
-        kind = kind_of(codes[at], table)
-        if kind not in (_LETTER, DIGIT):
+        kind = _kind_of(spelling.codes[at])
+        if kind != _LETTER and kind != DIGIT:
             break
         at += 1
     return at
 
 
-@compiled
-def end_of_word(codes: Any, start: int, first: int, end: int, table: Any) -> int:
-    """Where the word ends that begins at `first` in the part that begins at `start`; `first` if none does."""
-    kind = kind_of(codes[first], table)
-    if kind == SIGN:
-        return first + 1
-    if kind == _LETTER:
-        return word_end(codes, first, end, table)
-    if kind in (DIGIT, _CURRENCY, _MINUS):
-        return number_end(codes, start, first, end, table)
-    return first
-
-
-@compiled
-def parts_thousands(codes: Any, at: int, end: int, table: Any) -> bool:
-    """Whether the comma at `at` stands before exactly three digits."""
-    if codes[at] != COMMA or at + 3 >= end:
+def _parts_thousands(spelling: Spelling, at: int, end: int) -> bool:
+    """Whether there is a comma at `at`, and exactly three digits behind it."""
+    if spelling.codes[at] != _COMMA or at + 3 >= end:
         return False
     for step in range(1, 4):
-        if kind_of(codes[at + step], table) != DIGIT:
+        if _kind_of(spelling.codes[at + step]) != DIGIT:
             return False
-    return at + 4 >= end or kind_of(codes[at + 4], table) != DIGIT
+    return at + 4 >= end or _kind_of(spelling.codes[at + 4]) != DIGIT
 
 
-@compiled
-def spell(codes: Any, start: int, end: int, table: Any, out: Any, at: int, first: int) -> tuple[int, int]:
-    """Writes the words of codes[start:end] into `out` at `at`; `first` is where the whole text began.
+def _kind_of(code: int) -> int:
+    if code < _KNOWN:
+        return CLASSES[code]
+    return SIGN if code <= _LAST_SIGN else _OTHER
 
-    Returns where to go on, and how many words there were.
-    """
-    words = 0
-    here = start
-    while here < end:
-        until = end_of_word(codes, start, here, end, table)
-        if until == here:
-            here += 1
-            continue
-        if at > first:
-            out[at] = 32
-            at += 1
-        for each in range(here, until):
-            if not parts_thousands(codes, each, until, table):
-                at = write(codes[each], out, at)
-        words += 1
-        here = until
-    return at, words
+
+def _write(spelling: Spelling, code: int) -> None:
+    """Writes one character in UTF-8."""
+    at = spelling.at
+    if code < 0x80:
+        spelling.out[at] = code
+        spelling.at = at + 1
+    elif code < 0x800:
+        spelling.out[at] = 0xC0 | (code >> 6)
+        spelling.out[at + 1] = 0x80 | (code & 0x3F)
+        spelling.at = at + 2
+    elif code < 0x10000:
+        spelling.out[at] = 0xE0 | (code >> 12)
+        spelling.out[at + 1] = 0x80 | ((code >> 6) & 0x3F)
+        spelling.out[at + 2] = 0x80 | (code & 0x3F)
+        spelling.at = at + 3
+    else:
+        spelling.out[at] = 0xF0 | (code >> 18)
+        spelling.out[at + 1] = 0x80 | ((code >> 12) & 0x3F)
+        spelling.out[at + 2] = 0x80 | ((code >> 6) & 0x3F)
+        spelling.out[at + 3] = 0x80 | (code & 0x3F)
+        spelling.at = at + 4

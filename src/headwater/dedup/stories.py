@@ -2,31 +2,28 @@
 
 A decision is made once and is never taken back by itself: stories do not merge and do not split. They cannot grow into
 each other by chains, because a post is compared with a story as a whole and not with its nearest post, and because a
-story takes posts only for the window's time and only up to a number. `stories_texts.py` and `stories_terms.py` say
-what is compared, `stories_kernel.py` how; `stories_notes.py`, `stories_memory.py` and `stories_posts.py` what is kept.
+story takes posts only for the window's time and only up to a number. `story_rules.py` says what is asked,
+`story_terms.py` what is compared, `story_memory.py` how, and what is kept.
 
 Nothing here reads a clock: it is as late as the newest post says.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+from itertools import compress, islice
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from headwater.dedup import stories_memory as memory
+from headwater.dedup.arrays import HashTable
 from headwater.dedup.index import HOUR, WINDOW_HOURS, Decision, Posting
-from headwater.dedup.stories_kernel import Batch, Verdicts, decide
-from headwater.dedup.stories_notes import NONE, SHOWN, Rules, unlearn, weigh
-from headwater.dedup.stories_posts import StoriesOfPosts
-from headwater.dedup.stories_terms import Reading, Terms, read_posts, room_for_terms, tables
-from headwater.dedup.stories_texts import LEAD, Texts, texts_of, word_at
+from headwater.dedup.story_memory import FADES_PER_WINDOW, StoryBatch, StoryMemory
+from headwater.dedup.story_rules import LEAD, StoryRules, parts_of
+from headwater.dedup.story_terms import Terms
 from headwater.errors import BadInput
 
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+# Makes for each text a row of small floats, all of one length, as `array` or numpy has them.
+Embed = Callable[[Sequence[str]], Any]
 
 THRESHOLD = 0.5
 MOST_POSTS = 1000
@@ -35,14 +32,66 @@ MOST_STORIES = 1 << 20
 BATCH = 1024
 # Fewer terms, or posts, than this are not worth tidying up.
 FEW = 1 << 16
+# Instead of a story's number, or of a term's.
+NONE = -1
+SHOWN = 3
 
 
-class _Read(NamedTuple):
-    """Posts as their terms, and as the texts in which those stood."""
+class StoriesOfPosts:
+    """The number of each remembered post's story. Posts are in the order in which they came."""
 
-    posts: Sequence[Posting]
-    texts: Texts
-    terms: Terms
+    def __init__(self) -> None:
+        self._posts = HashTable()
+        self._stories = array("i")
+
+    def __len__(self) -> int:
+        return len(self._stories) - self._stories.count(NONE)
+
+    @property
+    def rows(self) -> int:
+        """How many posts there is a row for, forgotten ones as well."""
+        return len(self._stories)
+
+    def __contains__(self, post: int) -> bool:
+        return self.get(post) is not None
+
+    def get(self, post: int) -> int | None:
+        return next(iter(self.of([post]).values()), None)
+
+    def of(self, posts: Sequence[int]) -> dict[int, int]:
+        """The stories of those posts that are remembered."""
+        rows = self._posts.numbers_of(array("q", posts))
+        return {
+            post: story
+            for post, row in zip(posts, rows, strict=True)
+            if row != NONE and (story := self._stories[row]) != NONE
+        }
+
+    def put(self, posts: Sequence[int], stories: Sequence[int]) -> None:
+        """Remembers posts that are not known, or were forgotten."""
+        for row, story in zip(self._posts.number(array("q", posts)), stories, strict=True):
+            if row == len(self._stories):
+                self._stories.append(story)
+            else:
+                self._stories[row] = story
+
+    def forget(self, post: int) -> None:
+        (row,) = self._posts.numbers_of(array("q", [post]))
+        if row != NONE:
+            self._stories[row] = NONE
+
+    def first_of(self, story: int) -> int:
+        """The post of a story that came first, or NONE. It looks at all posts."""
+        return self._posts.key(self._stories.index(story)) if story in self._stories else NONE
+
+    def numbers(self) -> array[int]:
+        """The story's number for each post, NONE for those that were forgotten."""
+        return self._stories
+
+    def keep(self, chosen: bytearray) -> None:
+        """Forgets all posts but those that are chosen."""
+        self._posts.keep(chosen)
+        self._stories = array("i", compress(self._stories, chosen))
 
 
 class StoryIndex:
@@ -64,11 +113,13 @@ class StoryIndex:
     ) -> None:
         if not 0 < threshold <= 1:
             raise BadInput(f"threshold: {threshold} is not above 0 and up to 1")
-        self._rules = Rules(float(threshold), float(window_seconds), most_posts=most_posts)
+        self._window = float(window_seconds)
         self._most_stories = 1 << (most_stories - 1).bit_length()
         self._embed = embed
-        dimensions = embed([""]).shape[1] if embed else 0
-        self._memory = memory.empty(min(FEWEST_STORIES, self._most_stories), dimensions)
+        self._dimensions = len(embed([""])[0]) if embed else 0
+        rules = StoryRules(float(threshold), self._window, most_posts=most_posts)
+        self._vocabulary = HashTable()
+        self._memory = StoryMemory(rules, min(FEWEST_STORIES, self._most_stories), self._dimensions)
         self._story_of = StoriesOfPosts()
         self._apart: dict[int, set[int]] = {}
         self._now = 0.0
@@ -94,11 +145,7 @@ class StoryIndex:
     def story(self, post: int) -> int | None:
         """The earliest post of the story that a post is in; None if it is not remembered."""
         number = self._story_of.get(post)
-        return (
-            int(self._memory.stories["leader"][self._slot(number)])
-            if number is not None and self._has(number)
-            else None
-        )
+        return self._memory.leader(number) if number is not None and self._memory.has(number) else None
 
     def keep_apart(self, post: int, other: int) -> None:
         """Says that two posts do not tell of one event. It holds for posts that are added from now on."""
@@ -109,22 +156,15 @@ class StoryIndex:
         """Takes a post out of its story: it was edited, deleted or undone. `post` is as it was added."""
         number = self._story_of.get(post.id)
         self._story_of.forget(post.id)
-        if number is None or not self._has(number):
+        if number is None or not self._memory.has(number):
             return
-        batch = self._batch(self._read([post]), ())
-        self._fit(batch)
-        weights = np.zeros(len(batch.places))
-        weigh(self._memory, self._rules, batch.places, batch.weights, weights)
-        unlearn(self._memory, self._rules, batch.places, weights, batch.meanings[0], number)
-        if self._memory.stories["leader"][self._slot(number)] == post.id:
+        terms = self._read([post])
+        batch = self._batch([post], terms, [])
+        self._fit(batch, terms)
+        self._memory.unlearn(batch, number)
+        if self._memory.leader(number) == post.id:
             # Rare enough to look at all posts. The first that came is the next to lead.
-            self._memory.stories["leader"][self._slot(number)] = self._story_of.first_of(number)
-
-    def _slot(self, number: int) -> int:
-        return number % len(self._memory.stories)
-
-    def _has(self, number: int) -> bool:
-        return int(self._memory.stories["number"][self._slot(number)]) == number
+            self._memory.lead(number, self._story_of.first_of(number))
 
     def _portions(self, posts: Iterable[Posting]) -> Iterator[list[Posting]]:
         """Posts in portions. One that is known, or kept apart from others, goes alone: it has to see where they are.
@@ -154,78 +194,64 @@ class StoryIndex:
             return [self._known(posts[0].id)]
         barred = list(self._story_of.of(list(self._apart.get(posts[0].id, ()))).values())
         self._tidy(posts[0].created_at)
-        read = self._read(posts)
-        batch = self._batch(read, barred)
-        self._fit(batch)
-        size = len(posts)
-        verdicts = Verdicts(
-            story=np.zeros(size, np.int32),
-            leader=np.zeros(size, np.int64),
-            score=np.zeros(size, np.float32),
-            shown=np.full((size, SHOWN), NONE, np.int32),
-        )
-        decide(self._memory, self._rules, batch, verdicts)
-        self._story_of.put(batch.ids, verdicts.story)
-        decisions: list[Decision | None] = [None] * size
-        for place in np.flatnonzero(verdicts.score).tolist():
-            decisions[place] = _decision(read, verdicts, place)
-        return decisions
+        terms = self._read(posts)
+        batch = self._batch(posts, terms, barred)
+        self._fit(batch, terms)
+        self._memory.decide(batch)
+        self._story_of.put([post.id for post in posts], batch.stories)
+        scores, leaders = batch.scores, batch.leaders
+        return [
+            _decision(post, leaders[place], scores[place], _shared(terms, batch, place)) if scores[place] else None
+            for place, post in enumerate(posts)
+        ]
 
     def _known(self, post: int) -> Decision | None:
         leader = self.story(post)
         return None if leader in (None, post) else Decision(post, leader, "similar", 1.0, "is in this story already")
 
-    def _read(self, posts: Sequence[Posting]) -> _Read:
-        texts = texts_of((post.title, post.text) for post in posts)
-        terms = room_for_terms(texts)
-        known = memory.with_room_for_terms(self._memory.vocabulary, len(terms.places))
-        self._memory = self._memory._replace(vocabulary=known)
-        read_posts(Reading(texts.codes, tables(), known, terms), texts.bounds)
-        return _Read(posts, texts, terms)
+    def _read(self, posts: Sequence[Posting]) -> Terms:
+        terms = Terms(parts_of((post.title, post.text) for post in posts), self._vocabulary)
+        self._memory.make_room_for_terms(len(self._vocabulary))
+        return terms
 
-    def _batch(self, read: _Read, barred: Sequence[int]) -> Batch:
+    def _batch(self, posts: Sequence[Posting], terms: Terms, barred: list[int]) -> StoryBatch:
         times: list[float] = []
-        for post in read.posts:
+        for post in posts:
             self._now = max(self._now, post.created_at)
             times.append(post.created_at or self._now)
-        return Batch(
-            ids=np.array([post.id for post in read.posts], np.int64),
-            starts=read.terms.starts,
-            places=read.terms.places[: read.terms.starts[-1]],
-            weights=read.terms.weights,
-            times=np.array(times, np.float64),
-            barred=np.array(barred, np.int32),
-            meanings=self._meanings(read.posts),
-        )
+        return StoryBatch(terms, [post.id for post in posts], times, barred, self._meanings(posts))
 
-    def _meanings(self, posts: Sequence[Posting]) -> NDArray[np.float32]:
+    def _meanings(self, posts: Sequence[Posting]) -> array[float]:
         if self._embed is None:
-            return np.zeros((len(posts), 0), np.float32)
-        return self._embed([f"{post.title}\n{post.text[:LEAD]}" for post in posts])
+            return array("f", [0.0])
+        meanings = array("f")
+        for row in self._embed([f"{post.title}\n{post.text[:LEAD]}" for post in posts]):
+            meanings.frombytes(memoryview(row).cast("B"))
+        return meanings
 
-    def _fit(self, batch: Batch) -> None:
+    def _fit(self, batch: StoryBatch, terms: Terms) -> None:
         """Makes room for a batch. What the window has left behind makes room first."""
-        since = self._now - self._rules.window
-        while len(self._memory.stories) < self._most_stories and not memory.fits(
-            self._memory, len(batch.times), len(batch.places), since
+        since = self._now - self._window
+        while len(self._memory) < self._most_stories and not self._memory.fits(
+            batch.size, terms.starts[batch.size], since
         ):
-            self._memory = memory.doubled(self._memory)
+            self._memory.double()
 
     def _tidy(self, now: float) -> None:
         """Lets fade what was seen before, and forgets terms and posts that the window has left behind."""
-        period = self._rules.window / memory.FADES_PER_WINDOW
+        period = self._window / FADES_PER_WINDOW
         if now >= self._fades_at:
             times = 1 + int((now - self._fades_at) / period)
-            memory.fade(self._memory, times)
+            self._memory.fade(times)
             self._fades_at += times * period
-        if self._memory.vocabulary.size[0] > self._tidy_terms_at:
-            kept = memory.without_unseen_terms(self._memory.vocabulary)
-            self._memory = self._memory._replace(vocabulary=kept)
-            self._tidy_terms_at = max(FEW, 2 * len(kept.terms))
-        if self._story_of.room_taken > self._tidy_posts_at:
-            since = self._now - self._rules.window
-            self._story_of.keep(memory.are_young(self._memory, self._story_of.numbers(), since))
-            self._tidy_posts_at = max(FEW, 2 * self._story_of.room_taken)
+        if len(self._vocabulary) > self._tidy_terms_at:
+            seen = self._memory.terms_seen()
+            self._vocabulary.keep(seen)
+            self._memory.keep_terms(seen)
+            self._tidy_terms_at = max(FEW, 2 * len(self._vocabulary))
+        if self._story_of.rows > self._tidy_posts_at:
+            self._story_of.keep(self._memory.are_young(self._story_of.numbers(), self._now - self._window))
+            self._tidy_posts_at = max(FEW, 2 * self._story_of.rows)
 
 
 def batched(posts: Iterable[Posting]) -> Iterator[list[Posting]]:
@@ -234,10 +260,12 @@ def batched(posts: Iterable[Posting]) -> Iterator[list[Posting]]:
         yield some
 
 
-def _decision(read: _Read, verdicts: Verdicts, place: int) -> Decision:
-    first, begins, ends = read.terms.starts[place], read.terms.begins, read.terms.ends
-    shown = [first + index for index in verdicts.shown[place] if index != NONE]
-    shared = ", ".join(word_at(read.texts, begins[at], ends[at]) for at in shown)
-    score = round(float(verdicts.score[place]), 3)
-    leader = int(verdicts.leader[place])
-    return Decision(read.posts[place].id, leader, "similar", score, f"shares: {shared}; {score:.2f}")
+def _shared(terms: Terms, batch: StoryBatch, place: int) -> str:
+    """The words that a post shares with its story, the strongest first."""
+    shown = [term for term in batch.shown[SHOWN * place : SHOWN * (place + 1)] if term != NONE]
+    return ", ".join(terms.word(terms.starts[place] + term) for term in shown)
+
+
+def _decision(post: Posting, leader: int, score: float, shared: str) -> Decision:
+    score = round(score, 3)
+    return Decision(post.id, leader, "similar", score, f"shares: {shared}; {score:.2f}")

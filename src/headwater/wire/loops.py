@@ -19,7 +19,6 @@ from headwater.crawl.images import ImageTools
 from headwater.crawl.monitors import AlertLimits
 from headwater.crawl.visit.shared import VisitTools
 from headwater.crawl.warm_up import Warmed
-from headwater.dedup import warm
 from headwater.errors import StoreUnavailable
 from headwater.events.delivery import Consumer
 from headwater.fetch.browser import Browser
@@ -124,9 +123,8 @@ async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None
 
 
 async def catch_up(parts: Parts) -> None:
-    """Brings the consumers to the end of the log. Folding is left out until `headwater up` has compiled it."""
-    at_hand = [one for one in parts.consumers if one.name != "fold" or warm.is_compiled()]
-    await consumers.catch_up(parts.db, at_hand, parts.now)
+    """Brings the consumers to the end of the log."""
+    await consumers.catch_up(parts.db, parts.consumers, parts.now)
 
 
 async def hear_of_events(parts: Parts, stop: asyncio.Event) -> None:
@@ -139,12 +137,14 @@ async def prepare_folding(parts: Parts) -> None:
     """Builds the index of stories before there is anything to decide. The other consumers do not wait for it."""
     if parts.settings.fold == "off":
         return
-    await warm.compile_all()
+    from headwater.dedup.fast import IS_COMPILED
+
+    if not IS_COMPILED:
+        log.warning("folding.slow", why="it is not compiled: install a C compiler, then Headwater again")
     try:
         await parts.db.read(parts.folding.prepare, parts.now())
     except StoreUnavailable as error:
         log.warning("folding.waits", error=error.detail)  # it is built when there is something to decide
-    warm.let_go_of_compiler()
 
 
 async def deliver_webhooks(parts: Parts, stop: asyncio.Event) -> None:

@@ -1,0 +1,75 @@
+# The C types of `fast.py`.
+cimport cython
+
+from headwater.dedup.compare cimport (
+    ARTICLE, BY_LINK, CUT, GONE, IS_LIGHT, TORN, Comparison, Text, content, lead_key, measure, mix, read_words,
+    same_text, score,
+)
+
+cdef int LEADERS_PER_KEY, MOST_COMPARED, MOST_PAIRS, MOST_RUN_KEYS, MOST_CANDIDATES
+cdef int LEAST_CONTENT, MOST_RUNS, NUMBERED
+cdef unsigned long long LOW_HALF, LAST_COUNTER
+cdef int ALONE, LEADS
+cdef int RECORD, SMALL, POST, START, END, WHOLE, MENTIONS, CREATED_AT, WORDS, HEAD, TAIL, RUNS, RUN_COUNT, FLAGS
+
+cdef class Batch:
+    cdef int size
+    cdef unsigned char[::1] text, flags
+    cdef int[::1] starts, ends, first, apart_end, counts
+    cdef long long[::1] ids, apart, leaders
+    cdef double[::1] created_at, overlaps
+    cdef unsigned long long[::1] mentions, links
+
+    @cython.locals(most=int)
+    cdef int most_words(self)
+    cdef int letters(self)
+
+cdef class FastIndex:
+    cdef double window, threshold
+    cdef dict labels
+    cdef int leaders, gone, run_sets
+    cdef long long text_size, slots_used
+    cdef long long[::1] numbers
+    cdef unsigned long long[::1] hashes
+    cdef double[::1] times
+    cdef int[::1] small
+    cdef unsigned char[::1] text
+    cdef unsigned long long[::1] runs, slots, keys
+    cdef unsigned int[::1] seen, rarity
+    cdef long long[::1] candidates
+    cdef int[::1] shared
+    cdef Text new, old
+    cdef Comparison found
+
+    cpdef forget(self, long long post)
+    cpdef expire(self, double before)
+    cdef void _drop(self, int number)
+    cdef object _decision(self, object post, object text, long long number, Batch batch, int row)
+    cdef int _make_room(self, Batch batch) except -1
+
+cdef void decide_all(FastIndex index, Batch batch) noexcept nogil
+cdef void read_post(FastIndex index, Batch batch, int at) noexcept nogil
+cdef int find_keys(FastIndex index, Batch batch, int at) noexcept nogil
+@cython.locals(before="unsigned long long", kept=int)
+cdef int rarest_pairs(FastIndex index) noexcept nogil
+@cython.locals(times="unsigned int", place=int)
+cdef int keep_rare(FastIndex index, unsigned long long pair, int kept) noexcept nogil
+@cython.locals(half="unsigned long long", slot="unsigned long long", last="unsigned long long", count=int)
+cdef int find_candidates(FastIndex index, int keys) noexcept nogil
+cdef int add_candidate(FastIndex index, long long number, int count) noexcept nogil
+@cython.locals(best=int)
+cdef long long next_candidate(FastIndex index, int count) noexcept nogil
+@cython.locals(highest=double, compared=int)
+cdef bint choose(FastIndex index, Batch batch, int keys, int at) noexcept nogil
+cdef bint is_apart(Batch batch, int at, long long post) noexcept nogil
+@cython.locals(first="long long")
+cdef void read_leader(FastIndex index, long long number) noexcept nogil
+cdef void answer(FastIndex index, Batch batch, int at, long long number) noexcept nogil
+@cython.locals(number="long long", record="long long", small="long long")
+cdef void lead(FastIndex index, Batch batch, int keys, int at) noexcept nogil
+@cython.locals(slot="unsigned long long", oldest="unsigned long long", last="unsigned long long", known=int)
+cdef void put(FastIndex index, unsigned long long half, long long number) noexcept nogil
+cdef void fill_again(FastIndex index, unsigned long long[::1] before, int[::1] renumbered) noexcept nogil
+@cython.locals(kept="long long", text="long long", run_sets="long long", number="long long", record="long long",
+               small="long long", start="long long", size="long long", first="long long")
+cdef void move_up(FastIndex index) noexcept nogil

@@ -1,0 +1,89 @@
+"""What is asked of a post to join a story, and what of it is read: its title and the beginning of its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+from unicodedata import normalize
+
+from headwater.dedup.normal import trimmed_post
+
+# Of a text, so many characters are read: who did what stands at the beginning.
+LEAD = 600
+# So many of a title: it may be all that a post has.
+LONGEST_TITLE = 4096
+MOST_TERMS = 64
+TITLE_WEIGHT = 1.0
+LEAD_WEIGHT = 0.6
+# How much of a coincidence a shared term excludes: a pair of signs is often half a name.
+WORD_EVIDENCE = 1.0
+PAIR_EVIDENCE = 0.5
+# A long run of letters in a script without spaces is a whole phrase.
+PHRASE_EVIDENCE = 2.0
+PHRASE_LETTERS = 8
+
+_LINK = re.compile(r"https?:\S+|www\.\S+")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words that any two headlines may share. Rarer ones weigh little by themselves once enough posts have been seen.
+COMMON = _words(
+    "a about after again against all also am amid among an and any are around as at away back be became because been"
+    " before behind being between both but by came can come could day days did do does doesnt doing done dont down"
+    " during each even ever every few first for from get gets getting give go goes going gone got had has have having"
+    " he her here him himself his how i if im in into is isnt it its itself just keep last less let like look made"
+    " make makes making many may me might more most much must my near never new next no not now of off on once one"
+    " only onto or other our out over own per put said same saw say saying says see she should since so some still"
+    " such take takes than that the their them then there these they thing things this those though three through to"
+    " today told tomorrow tonight too took two under until up upon us use used very via vs want wants was wasnt way we"
+    " week well went were what when where which while who whom whose why will with within without wont would year"
+    " years yes yet yesterday you your monday tuesday wednesday thursday friday saturday sunday amp rt"
+)
+
+
+class StoryRules(NamedTuple):
+    """What is asked of a post. `short` and `long` are the likeness asked of posts with few and with many terms."""
+
+    threshold: float
+    window: float
+    short: float = 0.12
+    long: float = 0.25
+    few_terms: float = 8.0
+    many_terms: float = 16.0
+    most_posts: int = 1000
+    small_story: int = 5
+    least_evidence: float = 2.0
+    # How many entries of posting lists are read for a post, those of the rarest terms first: at least, for each of its
+    # terms, and at most of one term.
+    least_entries: int = 320
+    entries_per_term: int = 16
+    most_entries_per_term: int = 96
+    # Embeddings add so much to a likeness, times by how much the meaning is closer than that of any two posts, but only
+    # for stories whose words reach this share of what is asked.
+    meaning: float = 0.1
+    usual_closeness: float = 0.5
+    least_share: float = 0.4
+    # Before anything was seen, each term is thought to be one of so many.
+    background: float = 10000.0
+
+
+def parts_of(posts: Iterable[tuple[str, str]]) -> list[str]:
+    """For each title and text what is read of them, without labels, publishers and links, in lower case."""
+    return [part for title, text in posts for part in (_title(title), _lead(text) if text else "")]
+
+
+def _title(title: str) -> str:
+    trimmed = trimmed_post(title, "")
+    return f"{trimmed.body[:LONGEST_TITLE]} {trimmed.tail[:LEAD]}" if trimmed.tail else trimmed.body[:LONGEST_TITLE]
+
+
+def _lead(text: str) -> str:
+    text = text[:LEAD]
+    if not text.isascii():
+        text = normalize("NFKC", text)
+    text = text.lower()
+    return _LINK.sub(" ", text) if "http" in text or "www." in text else text

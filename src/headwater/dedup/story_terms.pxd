@@ -1,0 +1,31 @@
+# The C types of `story_terms.py`.
+cimport cython
+
+from headwater.dedup.arrays cimport BITS, NONE, HashTable, add, find
+from headwater.dedup.spelling cimport DIGIT, SIGN
+
+cdef int MOST_TERMS, PHRASE_LETTERS, SHORTEST_WITH_ENDING
+cdef float TITLE_WEIGHT, LEAD_WEIGHT, WORD_EVIDENCE, PAIR_EVIDENCE, PHRASE_EVIDENCE
+cdef unsigned long long FNV_START, FNV_PRIME
+
+cdef class Terms:
+    cdef readonly int posts
+    cdef unsigned char[::1] text, word_kinds
+    cdef int[::1] word_starts, word_ends, first
+    cdef readonly int[::1] starts, numbers, begins, ends
+    cdef readonly float[::1] weights, evidence
+    cdef HashTable vocabulary, common
+
+cdef void read_posts(Terms terms) noexcept nogil
+@cython.locals(sign=int, word=int, key="unsigned long long")
+cdef void read_part(Terms terms, int post, int part, float weight) noexcept nogil
+@cython.locals(key="unsigned long long")
+cdef void add_word(Terms terms, int post, int word, float weight) noexcept nogil
+cdef void add_term(Terms terms, int post, unsigned long long key, int first_word, int last_word, float weight,
+                   float evidence) noexcept nogil
+cdef unsigned long long fingerprint(Terms terms, unsigned long long key, int start, int end) noexcept nogil
+cdef unsigned long long extended(unsigned long long key, unsigned char byte) noexcept nogil
+cdef int length_of_ending(Terms terms, int start, int end) noexcept nogil
+cdef bint is_one_character(Terms terms, int start, int end) noexcept nogil
+@cython.locals(code=int, letters=int)
+cdef bint is_phrase(Terms terms, int start, int end) noexcept nogil

@@ -1,0 +1,182 @@
+"""By what a post is recognised as telling of an event: the words of its title and of the beginning of its text.
+
+Words are cut to a stem, so that "stocks" and "stock" meet; signs of Chinese and Japanese go in pairs. A term is known
+by a fingerprint. The vocabulary, a hash table of fingerprints, gives each term a number. The C types are in
+`story_terms.pxd`.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from headwater.dedup.arrays import HashTable
+from headwater.dedup.spelling import Spelling
+from headwater.dedup.story_rules import (
+    COMMON,
+    LEAD_WEIGHT,
+    MOST_TERMS,
+    PAIR_EVIDENCE,
+    PHRASE_EVIDENCE,
+    PHRASE_LETTERS,
+    TITLE_WEIGHT,
+    WORD_EVIDENCE,
+)
+
+try:
+    import cython
+except ModuleNotFoundError:
+    from headwater.dedup import uncompiled as cython
+
+if not cython.compiled:
+    from headwater.dedup.arrays import BITS, NONE, add, find
+    from headwater.dedup.spelling import DIGIT, SIGN
+
+FNV_START = 0x0BF29CE484222325
+FNV_PRIME = 0x100000001B3
+SHORTEST_WITH_ENDING = 4
+
+
+class Terms:
+    """The terms of posts: those of post `p` are at `starts[p]:starts[p + 1]`.
+
+    Of each term there is its number, its `weight` by where it stood, its `evidence`, and, for whoever wants to show it,
+    the word that it was read from: `text[begins:ends]`.
+    """
+
+    def __init__(self, parts: list[str], vocabulary: HashTable) -> None:
+        """Reads posts, of each a title and a lead, and numbers the terms that are new."""
+        spelling = Spelling(parts)
+        self.text, self.word_starts, self.word_ends = spelling.text, spelling.starts, spelling.ends
+        self.word_kinds, self.first = spelling.kinds, spelling.first
+        self.posts = len(parts) // 2
+        most = min(self.posts * MOST_TERMS, spelling.first[len(parts)])
+        self.starts = array("i", bytes(4 * (self.posts + 1)))
+        self.numbers, self.begins, self.ends = (array("i", bytes(4 * most)) for _ in range(3))
+        self.weights, self.evidence = array("f", bytes(4 * most)), array("f", bytes(4 * most))
+        self.vocabulary, self.common = vocabulary, COMMON_TERMS
+        vocabulary.make_room(most)
+        with cython.nogil:
+            read_posts(self)
+
+    def word(self, at: int) -> str:
+        """The word that a term was read from; of a pair of signs, both."""
+        return bytes(self.text[self.begins[at] : self.ends[at]]).decode().replace(" ", "")
+
+
+def read_posts(terms: Terms) -> None:
+    """Finds the terms of all posts. A post without a title has its text for one."""
+    for post in range(terms.posts):
+        terms.starts[post + 1] = terms.starts[post]
+        read_part(terms, post, 2 * post, TITLE_WEIGHT)
+        weight = LEAD_WEIGHT if terms.starts[post + 1] > terms.starts[post] else TITLE_WEIGHT
+        read_part(terms, post, 2 * post + 1, weight)
+
+
+def read_part(terms: Terms, post: int, part: int, weight: float) -> None:
+    """Adds the terms of one part of a post."""
+    sign = NONE
+    for word in range(terms.first[part], terms.first[part + 1]):
+        if terms.starts[post + 1] - terms.starts[post] == MOST_TERMS:
+            break
+        if terms.word_kinds[word] != SIGN:
+            add_word(terms, post, word, weight)
+            sign = NONE
+            continue
+        if sign != NONE:
+            key = fingerprint(terms, FNV_START, terms.word_starts[sign], terms.word_ends[sign])
+            key = fingerprint(terms, key, terms.word_starts[word], terms.word_ends[word])
+            add_term(terms, post, key, sign, word, weight, PAIR_EVIDENCE)
+        sign = word
+
+
+def add_word(terms: Terms, post: int, word: int, weight: float) -> None:
+    """Adds a word's stem, unless it is common or a single letter."""
+    start, end = terms.word_starts[word], terms.word_ends[word]
+    if is_one_character(terms, start, end) and terms.word_kinds[word] != DIGIT:
+        return
+    key = fingerprint(terms, FNV_START, start, end)
+    if find(terms.common, key) != NONE:
+        return
+    ending = length_of_ending(terms, start, end)
+    if ending:
+        key = fingerprint(terms, FNV_START, start, end - ending)
+        if ending > 1:
+            key = extended(key, ord("y"))
+        if find(terms.common, key) != NONE:
+            return
+    add_term(terms, post, key, word, word, weight, PHRASE_EVIDENCE if is_phrase(terms, start, end) else WORD_EVIDENCE)
+
+
+def add_term(
+    terms: Terms, post: int, key: int, first_word: int, last_word: int, weight: float, evidence: float
+) -> None:
+    """Adds a term to a post's, unless it is there already."""
+    number = add(terms.vocabulary, key)
+    at = terms.starts[post + 1]
+    for each in range(terms.starts[post], at):
+        if terms.numbers[each] == number:
+            return
+    terms.numbers[at], terms.weights[at], terms.evidence[at] = number, weight, evidence
+    terms.begins[at], terms.ends[at] = terms.word_starts[first_word], terms.word_ends[last_word]
+    terms.starts[post + 1] = at + 1
+
+
+def fingerprint(terms: Terms, key: int, start: int, end: int) -> int:
+    """The fingerprint with `text[start:end]` behind it."""
+    for at in range(start, end):
+        key = extended(key, terms.text[at])
+    return key
+
+
+def extended(key: int, byte: int) -> int:
+    return ((key ^ byte) * FNV_PRIME) & BITS
+
+
+def length_of_ending(terms: Terms, start: int, end: int) -> int:
+    """How long the ending of a plural or of a verb's third person is, if the word is an English one and not short.
+
+    3 is "ies", for which a "y" is to be put.
+    """
+    if end - start < SHORTEST_WITH_ENDING or terms.text[end - 1] != ord("s"):
+        return 0
+    before = terms.text[end - 2]
+    if before == ord("s") or before == ord("u") or before == ord("i"):
+        return 0
+    for at in range(start, end):
+        if terms.text[at] >= 0x80:
+            return 0
+    return 3 if before == ord("e") and terms.text[end - 3] == ord("i") and end - start > SHORTEST_WITH_ENDING else 1
+
+
+def is_one_character(terms: Terms, start: int, end: int) -> bool:
+    first = terms.text[start]
+    return end - start == (1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4)
+
+
+def is_phrase(terms: Terms, start: int, end: int) -> bool:
+    """Whether a word is long and of a script without spaces: Thai and Lao, Burmese, Khmer."""
+    if end - start < 3 * PHRASE_LETTERS or not 0xE0 <= terms.text[start] <= 0xE1:
+        return False
+    code = ((terms.text[start] & 0xF) << 12) | ((terms.text[start + 1] & 0x3F) << 6) | (terms.text[start + 2] & 0x3F)
+    if not (0x0E00 <= code <= 0x0EFF or 0x1000 <= code <= 0x109F or 0x1780 <= code <= 0x17FF):
+        return False
+    letters = 0
+    for at in range(start, end):
+        if terms.text[at] & 0xC0 != 0x80:
+            letters += 1
+    return letters >= PHRASE_LETTERS
+
+
+def _common_terms() -> HashTable:
+    table = HashTable()
+    keys = array("q")
+    for word in sorted(COMMON):
+        key = FNV_START
+        for byte in word.encode():
+            key = extended(key, byte)
+        keys.append(key)
+    table.number(keys)
+    return table
+
+
+COMMON_TERMS = _common_terms()
