@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from headwater import wire
-from headwater.cli.crawling import crawl
+from headwater.cli.crawl import visit_now
 from headwater.crawl.visit.shared import next_check
 from headwater.follow.add import follow
 from headwater.model import Reader
@@ -126,7 +126,7 @@ async def test_the_delay_is_what_remains_of_the_interval(parts: Parts, owner: Re
         return bool(await parts.db.write(leases.claim_due, now=NOON + after, **lease))
 
     assert await parts.db.read(leases.next_due) == NOON  # it was never visited: nothing remains
-    await crawl(parts, [source_id], lambda report: None)
+    await visit_now(parts, [source_id])
     due_at = await parts.db.read(leases.next_due)
     assert due_at is not None
     assert 20 * MINUTE <= due_at - (NOON + 10 * MINUTE) < 23 * MINUTE  # 10 minutes later, and up to 10 % of jitter

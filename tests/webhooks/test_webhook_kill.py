@@ -143,7 +143,7 @@ def test_a_process_that_was_stopped_past_its_lease_is_fenced(
     released.set()
     stopped.send_signal(signal.SIGCONT)
     assert stopped.stdout is not None
-    assert any("the lease was lost" in line for line in stopped.stdout)
+    assert any("work.lease_lost" in line for line in stopped.stdout)
     kill(stopped)  # by the other's clock its next lease would be over too
     sending.publish(10)
     wait_until(lambda: len(receiver.got) >= 12)

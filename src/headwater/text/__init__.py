@@ -14,7 +14,7 @@ from headwater.text.allowed import DROPPED_WHOLE, KEPT, KEPT_ATTRIBUTES, LINK_RE
 from headwater.urls import safe_link
 
 try:
-    from headwater.text.uncompiled import tidied, untagged
+    from headwater.text.tidy import tidied, untagged
 except ImportError:
     from headwater.text.uncompiled import tidied, untagged
 
