@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from headwater.cli.periodic import span
 
 from headwater import __version__
+from headwater.cli.output import every
 from headwater.crawl.monitors import WATCHED
 from headwater.work.periodic import JOBS
 
@@ -83,7 +83,7 @@ def test_every_alert_is_named_where_alerts_are_described() -> None:
 def test_the_page_on_tiers_and_the_schedule_agree(name: str, words: str) -> None:
     spans = {"half hour": "30 min", "four hours": "4 h", "two hours": "2 h", "five minutes": "5 min", "minute": "1 min"}
     said = next(span for word, span in spans.items() if word in words)
-    assert [span(job.every) for job in JOBS if job.name == name] == [said]
+    assert [every(job.every) for job in JOBS if job.name == name] == [said]
     assert words in " ".join(read("reference/tiers.md").split())
 
 

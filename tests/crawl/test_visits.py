@@ -108,7 +108,7 @@ async def test_what_goes_wrong_with_one_source_is_said_and_the_others_go_on(
     names = ("/good", "/empty", "/broken", "/missing")
     reports = await visit(parts, owner, *(world.url(name) for name in names))
     assert [report["outcome"] for report in reports] == ["ok", "failed", "failed", "failed"]
-    assert "nothing" in reports[1]["error"]  # H28
+    assert "empty answer" in reports[1]["error"]  # H28
     assert "HTTP 500" in reports[2]["error"]
     assert "HTTP 404" in reports[3]["error"]
 

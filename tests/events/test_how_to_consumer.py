@@ -28,9 +28,10 @@ from sqlalchemy import text
 from headwater.consumers.tallies import CONSUMER
 from headwater.events import replay
 from headwater.events.catalogue import POST_STORED
-from headwater.store import accounts, migrate
+from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log.tail import Window
+from headwater.store.people import accounts
 from support.log import consume_all
 from support.posts import NOON, a_post, a_source, visited
 
@@ -67,7 +68,7 @@ def package(tmp_path: Path) -> Path:
     newest = max(file.name[:4] for file in (copy / "store" / "migrations" / "versions").glob("0*.py"))
     for name, code in re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
         file = copy / name
-        if name == "wire.py":
+        if name == "wire/parts.py":
             _add_to(file, code)
         elif "migrations" in name:
             next_one = code.replace('down_revision = "0014"', f'down_revision = "{newest}"')

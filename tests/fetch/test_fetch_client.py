@@ -304,7 +304,7 @@ async def test_handles_are_reused_and_not_hoarded(serve: Serve, new_client: NewC
     client = new_client(max_connections=4)
     await asyncio.gather(*(client.fetch(Request(server.url())) for _ in range(100)))
     assert len(client._idle) <= 4
-    assert len(client._host_turns) == 0
+    assert len(client._host_concurrency) == 0
 
 
 def test_it_runs_on_uvloop_too() -> None:

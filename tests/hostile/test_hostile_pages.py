@@ -167,19 +167,25 @@ def test_a_page_that_came_in_pieces_is_none(target: Target, world: Web, name: st
 
 @pytest.mark.parametrize("body", [b"", b" \r\n\t ", b"\0\0\0"])
 def test_a_page_with_nothing_on_it_is_a_failure(target: Target, world: Web, body: bytes) -> None:  # H28
-    survive(target, world, answer(body=body), Failure("empty_answer", words="with nothing"))
+    survive(target, world, answer(body=body), Failure("empty_answer", words="empty answer"))
 
 
 @pytest.mark.parametrize(
-    "page",
+    ("page", "words"),
     [
-        "<!DOCTYPE html><html><title>Just a moment...</title><body><div id='cf-chl-x'></div></body></html>",
-        "<html><body><form action='/login'><input name='u'><input type='password' name='p'></form></body></html>",
+        (
+            "<!DOCTYPE html><html><title>Just a moment...</title><body><div id='cf-chl-x'></div></body></html>",
+            "bot check",
+        ),
+        (
+            "<html><body><form action='/login'><input name='u'><input type='password' name='p'></form></body></html>",
+            "login",
+        ),
     ],
     ids=["bot wall", "login"],
 )
-def test_a_wall_instead_of_a_page_is_called_blocked(target: Target, world: Web, page: str) -> None:  # H29
-    survive(target, world, html(page), Failure("blocked", "blocked", "page"))
+def test_a_wall_instead_of_a_page_is_called_blocked(target: Target, world: Web, page: str, words: str) -> None:  # H29
+    survive(target, world, html(page), Failure("blocked", "blocked", words))
 
 
 def turned(target: Target, sites: list[Visited], attack: Speaker | bytes) -> list[Source]:

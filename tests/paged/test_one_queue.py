@@ -60,4 +60,4 @@ def test_only_the_crawl_loop_and_the_crawl_command_claim_sources_and_only_the_cr
 
     assert users("leases.claim_") == {"work/crawl_loop.py", "app/refresh.py"}
     assert users("crawler.start(") == {"work/crawl_loop.py", "app/refresh.py"}
-    assert users("paged.visit(", "run.visit(") == {"crawl/crawler.py"}
+    assert users("listing.visit(", "document.visit(") == {"crawl/crawler.py"}

@@ -39,7 +39,7 @@ def test_a_token_is_kept_sealed_and_forgotten_when_asked(environ: dict[str, str]
     shown = headwater(environ, "x", "status")
     assert "0 of 10,000 requests and 0 of 10,000 posts this month" in shown.stdout
     assert TOKEN not in shown.stdout + kept.stdout + headwater(environ, "config").stdout
-    assert headwater(environ, "x", "forget").stdout == "Forgotten.\n"
+    assert headwater(environ, "x", "forget").stdout == "Deleted.\n"
     assert '"token":false' in headwater(environ, "x", "status", "--json").stdout
 
 

@@ -165,7 +165,7 @@ async def test_accounts_that_show_nothing_say_why(serve: Serve, open_parts: Open
         visits = [await living.visit(id) for id in ids]
     assert [visit.visit.status for visit in visits] == ["blocked", "blocked", "failing"]
     assert [(visit.visit.error or "").split(":")[0] for visit in visits] == [
-        "The account protects its posts",
+        "The account is protected",
         "X has suspended the account.",
         "X has no account @nobody",
     ]

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from headwater import text
 from headwater.accounts import tokens
 from headwater.errors import SchemaMismatch
 from headwater.model import Reader
@@ -74,3 +75,10 @@ def sign_in(conn: Connection, token: str, now: datetime) -> str | None:
 
 def sign_out(conn: Connection, session: str) -> None:
     tokens.revoke(conn, "session", session)
+
+
+def compiled_parts() -> dict[str, bool]:
+    """Returns what is compiled at installation, and whether it was. Without a C compiler it works, but slowly."""
+    from headwater.dedup.fast import IS_COMPILED as FOLDING_IS_COMPILED  # only whoever folds or asks loads it
+
+    return {"cleaning HTML": text.IS_COMPILED, "folding": FOLDING_IS_COMPILED}

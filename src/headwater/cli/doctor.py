@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
-from headwater import text, wire
+from headwater import wire
 from headwater.app import instance, sources, x
 from headwater.cli.up import listen
 from headwater.errors import HeadwaterError
@@ -95,9 +95,7 @@ async def _parsing(parts: Parts) -> Finding:
 
 
 def _compiled_parts() -> Finding:
-    from headwater.dedup.fast import IS_COMPILED as FOLDING_IS_COMPILED  # not for those who only import this module
-
-    parts = {"cleaning HTML": text.IS_COMPILED, "folding": FOLDING_IS_COMPILED}
+    parts = instance.compiled_parts()
     slow = " and ".join(part for part, is_compiled in parts.items() if not is_compiled)
     if not slow:
         return Finding("compiled parts", True, " and ".join(parts))

@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from headwater.access.robots import Robots
+from headwater.app import instance
 from headwater.app import log as event_log
 from headwater.crawl import warm_up as warming
 from headwater.crawl.crawler import Crawler
@@ -137,9 +138,7 @@ async def prepare_folding(parts: Parts) -> None:
     """Builds the index of stories before there is anything to decide. The other consumers do not wait for it."""
     if parts.settings.fold == "off":
         return
-    from headwater.dedup.fast import IS_COMPILED
-
-    if not IS_COMPILED:
+    if not instance.compiled_parts()["folding"]:
         log.warning("folding.slow", why="it is not compiled: install a C compiler, then Headwater again")
     try:
         await parts.db.read(parts.folding.prepare, parts.now())
