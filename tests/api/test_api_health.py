@@ -7,10 +7,9 @@ from datetime import timedelta
 from api.running import Running
 
 
-def test_metrics_count_requests_visits_and_sources(on_both: Running) -> None:
+def test_metrics_count_requests_and_sources(on_both: Running) -> None:
     on_both.publish(on_both.source("https://one.example/"), next_check_at=on_both.parts.now() - timedelta(seconds=1))
     on_both.source("https://two.example/")
-    on_both.metrics.visits.labels("ok").inc()
     client = on_both.program()
     client.get("/api/posts/77")
     client.get("/nothing/at/all")
@@ -18,7 +17,6 @@ def test_metrics_count_requests_visits_and_sources(on_both: Running) -> None:
     for line in (
         'headwater_requests_total{method="GET",route="/api/posts/{post_id}",status="404"} 1.0',
         'headwater_requests_total{method="GET",route="unknown",status="404"} 1.0',
-        'headwater_visits_total{outcome="ok"} 1.0',
         'headwater_sources{status="new"} 1.0',
         'headwater_sources{status="ok"} 1.0',
         "headwater_sources_due 2.0",

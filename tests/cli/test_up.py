@@ -46,15 +46,24 @@ def running(environ: dict[str, str], *words: str) -> Iterator[tuple[subprocess.P
         process.communicate()
 
 
-def ask(address: str, method: str, path: str, token: str, body: Any = None) -> tuple[int, Any]:
+def asked(address: str, method: str, path: str, token: str, body: Any = None) -> tuple[int, bytes]:
     host = address.removeprefix("http://").split("/")[0]
     connection = HTTPConnection(host, timeout=60)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection.request(method, path, json.dumps(body) if body is not None else None, headers)
     answer = connection.getresponse()
-    text = answer.read()
+    content = answer.read()
     connection.close()
-    return answer.status, json.loads(text) if text else None
+    return answer.status, content
+
+
+def ask(address: str, method: str, path: str, token: str, body: Any = None) -> tuple[int, Any]:
+    status, content = asked(address, method, path, token, body)
+    return status, json.loads(content) if content else None
+
+
+def text_of(address: str, path: str, token: str) -> str:
+    return asked(address, "GET", path, token)[1].decode()
 
 
 def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
@@ -85,6 +94,21 @@ def test_an_address_added_over_http_is_answered_at_once_and_read_behind_it(
         assert found[0]["title"] == "first"
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 0
+
+
+def test_metrics_count_visits_by_their_outcome(
+    environ: dict[str, str], port: str, world: Web, headwater: Any
+) -> None:  # A8
+    world.pages["/feed"] = Answer(rss("first"))
+    world.pages["/broken"] = Answer(status=500)
+    with running(environ) as (_, link):
+        token = headwater("token").out.strip()
+        assert "headwater_visits_total{" not in text_of(link, "/metrics", token)
+        for path in ("/feed", "/broken"):
+            ask(link, "POST", "/api/sources", token, {"address": world.url(path)})
+        counted = until(lambda: text if "failed" in (text := text_of(link, "/metrics", token)) else None)
+        until(lambda: 'headwater_visits_total{outcome="ok"} 1.0' in text_of(link, "/metrics", token))
+        assert 'headwater_visits_total{outcome="failed"} 1.0' in counted
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

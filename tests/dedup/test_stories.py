@@ -56,8 +56,13 @@ def test_each_post_is_in_one_story_that_its_earliest_post_stands_for(posts: list
 @given(streams, st.floats(0.2, 0.9))
 @settings(max_examples=40, deadline=None)
 def test_a_score_is_at_least_the_threshold_and_at_most_one(posts: list[Posting], threshold: float) -> None:
-    for decision in StoryIndex(threshold=threshold).add_many(posts):
+    title, lead = "Ferry Solveig aground off Brekke", "Forty passengers of the Solveig were taken ashore at Brekke."
+    pair = [Posting(len(posts) + n, title, lead, START + HOUR * 101) for n in range(2)]
+    decisions = StoryIndex(threshold=threshold).add_many([*posts, *pair])
+    for decision in decisions:
         assert decision is None or round(threshold, 3) - 0.001 <= decision.score <= 1
+    assert decisions[-1] is not None  # the same text again joins at every threshold
+    assert decisions[-1].leader == len(posts)
 
 
 @given(streams)

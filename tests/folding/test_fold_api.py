@@ -12,6 +12,7 @@ import pytest
 
 from api.running import Running
 from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, fold, publish
+from headwater.store import migrate
 from support.posts import a_post
 
 PLACES = ("Halvorsen", "Brekke", "Lindal", "Osterby")
@@ -89,9 +90,26 @@ def test_a_wrong_configuration_is_an_error_that_names_the_field(
     assert field in answer.json()["detail"]
 
 
-def test_unknown_posts_are_not_found_and_a_lost_store_is_503(headwater: Running) -> None:  # C9
+def test_unknown_posts_are_not_found(headwater: Running) -> None:  # C9
     answer = headwater.program().post("/api/deduplicate/batch", {"post_ids": [77]})
     assert (answer.status, answer.json()["missing"]) == (404, [77])
+
+
+def test_a_lost_store_is_503_on_every_route_of_folding(on_both: Running) -> None:  # C9
+    ids = publish(on_both, FLOOD, FLOOD_AGAIN)
+    client = on_both.program()
+    migrate.downgrade(on_both.parts.db, "base")
+    for method, path, body in (
+        ("POST", "/api/deduplicate/batch", {"post_ids": ids}),
+        ("GET", f"/api/deduplicate/groups/{ids[0]}", None),
+        ("GET", f"/api/deduplicate/posts/{ids[0]}", None),
+        ("GET", f"/api/deduplicate/tweets/{ids[0]}", None),
+        ("DELETE", f"/api/deduplicate/groups/{ids[0]}", None),
+    ):
+        answer = client(method, path, body)
+        assert answer.status == 503, path
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["code"] in ("store_unavailable", "schema_mismatch"), path
 
 
 def test_a_manual_run_proposes_and_a_hybrid_one_folds_exact_repeats(on_both: Running) -> None:  # C8

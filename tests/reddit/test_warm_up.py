@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from api.running import Running, served
 from headwater import wire
 from headwater.cli.crawl import warm_up
 from headwater.crawl import warm_up as warming
 from headwater.crawl.warm_up import Plan, Warmed
 from headwater.follow.pool import Candidate, bring_in
-from headwater.sim.communities import Habits
+from headwater.sim.communities import Habits, listed
 from headwater.sim.reddit_world import SimReddit, simulated
 from headwater.store.sources import listings
 from headwater.store.tables import crawls, event_outbox, posts, posts_hot, sources
@@ -67,6 +68,27 @@ async def test_the_best_of_the_month_is_cached_and_nothing_else_changes(
     scores = [post["score"] for post in listing.posts]
     assert scores == sorted(scores, reverse=True)
     assert parts.db.read_now(warming.warmth, parts.now()) == (15, 15)
+
+
+async def test_a_cached_listing_is_shown_on_its_sources_page_and_not_in_the_stream(
+    serve: Serve, open_parts: OpenParts
+) -> None:  # A5
+    reddit = day_of_reddit(serve, ["python"])
+    now = reddit.clock.now()
+    best = listed(reddit.posts["python"], now, "top", "month")[0]
+    titled = best._replace(versions=(best.version_at(now)._replace(title="<b>Best</b> of all", since=best.created_at),))
+    reddit.posts["python"][reddit.posts["python"].index(best)] = titled
+    parts = open_parts(reddit)
+    with_pool(parts, ["python"])
+    await wire.warm_up(parts)
+    [source] = rows(parts, sources)
+    with served(parts) as (port, metrics):
+        browser = Running(parts, wire.prepare_store(parts), port, metrics).browser()
+        page = browser.get(f"/sources/{source.id}").text
+        stream = browser.get("/").text
+    assert "&lt;b&gt;Best&lt;/b&gt; of all" in page
+    assert f"{best.score_at(now):,} points" in page
+    assert "Best&lt;/b&gt;" not in stream
 
 
 async def test_what_is_visited_after_a_warm_up_is_stored_as_if_there_had_been_none(

@@ -11,8 +11,7 @@ from api.running import Running
 from headwater.crawl import monitors
 from headwater.crawl.monitors import AlertLimits
 from headwater.follow import pool as pooling
-from headwater.store.sources import limits, listings
-from headwater.store.sources.listings import Listing
+from headwater.store.sources import limits
 from headwater.store.sources.pool import posts_by_day
 from headwater.store.tables import sources
 from headwater.store.visits import metrics
@@ -51,16 +50,6 @@ def test_days_are_those_of_utc_and_none_is_left_out(db: Any, owner: Any) -> None
         assert posts_by_day(conn, source_id, NOON, 1)[0][0] == midnight
 
     db.write_now(work)
-
-
-def test_a_cached_listing_is_shown_beside_the_stream_and_safely(on_both: Running) -> None:  # A5
-    source_id, now = on_both.source(), on_both.parts.now()
-    entry = {"title": "<b>Best</b>", "url": "https://www.reddit.com/r/x/1", "score": 1234}
-    on_both.parts.db.write_now(listings.save, [Listing(source_id, now, now + DAY, [entry])])
-    page = on_both.browser().get(f"/sources/{source_id}").text
-    assert "&lt;b&gt;Best&lt;/b&gt;" in page
-    assert "1,234 points" in page
-    assert "Best" not in on_both.browser().get("/").text
 
 
 def test_the_dashboard_draws_requests_against_their_limit_and_sums_up_days(on_both: Running) -> None:  # A8, A10, A11
