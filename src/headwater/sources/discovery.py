@@ -14,9 +14,8 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from headwater.sources.feeds.encoding import as_utf8
-from headwater.sources.feeds.markup import joined
 from headwater.text import plain
-from headwater.urls import safe_link
+from headwater.urls import joined, safe_link
 
 MAX_LINKS = 30
 MAX_PAGE = 2_000_000

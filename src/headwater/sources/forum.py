@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from headwater.model import Item, Page, Request, Response, Source, SourceState
 from headwater.sources.forums import discourse, flarum
 from headwater.sources.forums.guess import guess_thread
-from headwater.sources.forums.lists import guess_list, read_list
-from headwater.sources.forums.page import forum_page, is_json, nothing_found
+from headwater.sources.forums.pages import guess_list, has_posts, is_json, nothing_found, read_list, read_thread
 from headwater.sources.forums.profile import check as check
 from headwater.sources.forums.profile import profile_for, settings_of, software_of
-from headwater.sources.forums.threads import has_posts, read_thread
 from headwater.sources.kind import Kind
+from headwater.sources.web_page import forum_page
 
 NO_THREADS = "No threads were found on this page. Is it the list of a board?"
 THREAD_INSTEAD = "This page is a thread. Follow the board that it is in instead."

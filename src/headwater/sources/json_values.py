@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed, TooDeep
-from headwater.sources.interstitials import page_instead
+from headwater.sources.web_page import page_instead
 from headwater.text import printable
 
 Json = dict[str, Any]

@@ -1,8 +1,8 @@
 """News sites: their lists of articles, and the articles.
 
 A list is a page with links, a JSON endpoint or a sitemap. The source's settings say which it is and how it is addressed
-(`sites.settings`). Without settings, articles are found by what their links have in common (`sites.links`), and the
-next page by the link to it (`sites.paging`). `sites.article` finds the text of an article on its page.
+(`sites.settings`). Without settings, articles are found by what their links have in common, and the next page by the
+link to it (`sites.links`). `sites.article` finds the text of an article on its page.
 """
 
 from __future__ import annotations
@@ -15,17 +15,14 @@ from lxml.html import HtmlElement
 
 from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed
 from headwater.model import Facts, Item, Page, Post, Request, Response, Source, SourceState
-from headwater.sources.feeds.dates import plausible
-from headwater.sources.interstitials import blocked
+from headwater.sources.dates import plausible
 from headwater.sources.kind import Kind
 from headwater.sources.sites.article import article_in
-from headwater.sources.sites.endpoint import ListedArticle, read_endpoint
-from headwater.sources.sites.links import discovered, selected
+from headwater.sources.sites.links import discovered, linked_next_page, selected
+from headwater.sources.sites.lists import ListedArticle, looks_like_sitemap, read_endpoint, read_sitemap
 from headwater.sources.sites.metadata import metadata_of
-from headwater.sources.sites.page import news_page
-from headwater.sources.sites.paging import first_address, linked_next_page, next_address
-from headwater.sources.sites.settings import NewsSettings, pattern, settings_of
-from headwater.sources.sites.sitemap import looks_like_sitemap, read_sitemap
+from headwater.sources.sites.settings import NewsSettings, first_address, next_address, pattern, settings_of
+from headwater.sources.web_page import blocked, news_page
 from headwater.text import text_hash
 from headwater.urls import identity, safe_link
 

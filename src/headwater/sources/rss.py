@@ -18,24 +18,23 @@ from lxml import etree
 
 from headwater.errors import EmptyAnswer, NotAFeed, TooDeep
 from headwater.model import Page, Request, Response, Source, SourceState
-from headwater.sources.feeds.doctype import without_doctype
 from headwater.sources.feeds.encoding import as_utf8
 from headwater.sources.feeds.json import read_json
-from headwater.sources.feeds.loose import read_loose
-from headwater.sources.feeds.posts import page_from
-from headwater.sources.feeds.raw import RawFeed
+from headwater.sources.feeds.posts import RawFeed, page_from
 from headwater.sources.feeds.repair import (
     entries_begun,
     has_unclosed_text,
     holds_feed,
+    read_loose,
     trimmed,
     with_characters_repaired,
     with_structure_repaired,
     with_text_escaped,
+    without_doctype,
 )
 from headwater.sources.feeds.xml import read_tree
-from headwater.sources.interstitials import is_html, page_instead
 from headwater.sources.kind import Kind
+from headwater.sources.web_page import is_html, page_instead
 from headwater.urls import safe_link
 
 ACCEPT = (

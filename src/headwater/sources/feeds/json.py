@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from headwater.errors import NotAFeed, TooDeep
-from headwater.sources.feeds.raw import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
+from headwater.sources.feeds.posts import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
 
 # Half of an escaped surrogate pair. It is not a character; as in XML, it is left out.
 _LONE_SURROGATE = re.compile(

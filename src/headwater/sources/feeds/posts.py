@@ -1,4 +1,7 @@
-"""The rules that turn a raw feed into posts: identity, time, address, text. They are the same for every format."""
+"""A raw feed, and the rules that turn it into posts: identity, time, address, text.
+
+Every parser fills a `RawFeed` with what a document says. The rules are the same for every format.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,13 @@ from html import escape
 from typing import Any, NamedTuple
 
 from headwater.model import Enclosure, Facts, Page, Post, Reference
-from headwater.sources.feeds.dates import parse_date, plausible
+from headwater.sources.dates import parse_date, plausible
+from headwater.sources.feeds.elements import point_of
 from headwater.sources.feeds.encoding import undo_double_encoding
-from headwater.sources.feeds.geo import point_of
-from headwater.sources.feeds.markup import joined
-from headwater.sources.feeds.raw import NO_TEXT, RawEntry, RawFeed, RawText
 from headwater.text import clean_html, looks_like_html, plain, printable, text_as_html, text_hash
-from headwater.urls import identity, safe_link, without_tracking
+from headwater.urls import identity, joined, safe_link, without_tracking
 
+MAX_POSTS = 5_000
 MAX_ID = 1_000
 MAX_TITLE = 1_000
 MAX_ENCLOSURES = 50
@@ -29,6 +31,89 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,3}")
 _MAIL_AND_NAME = re.compile(r"\s*[^\s()<>]+@[^\s()<>]+\s*\(\s*(?P<name>[^()]+(?:\([^()]*\)[^()]*)*)\)\s*")
 _NAME_AND_MAIL = re.compile(r"\s*\"?(?P<name>[^<>\"]+?)\"?\s*[<(]\s*(?:mailto:)?[^\s<>()]+@[^\s<>()]+\s*[>)]\s*")
 _PERIOD = {"hourly": 3_600, "daily": 86_400, "weekly": 604_800, "monthly": 2_592_000, "yearly": 31_536_000}
+
+
+class RawLink(NamedTuple):
+    rel: str
+    href: str
+    type: str | None = None
+    length: str | None = None
+
+
+class RawText(NamedTuple):
+    """A piece of text and how it is written: `text`, `html`, or `guess` if the format does not say.
+
+    `base` and `lang` are set if its own element has them.
+    """
+
+    value: str
+    form: str = "guess"
+    base: str | None = None
+    lang: str | None = None
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.value or self.value.isspace()
+
+
+NO_TEXT = RawText("")
+
+
+class RawEntry:
+    """One entry, or the channel itself, as written in the document."""
+
+    __slots__ = (
+        "authors",
+        "base",
+        "categories",
+        "comments",
+        "content",
+        "dates",
+        "description",
+        "enclosures",
+        "extra",
+        "id",
+        "lang",
+        "links",
+        "media_description",
+        "other_summary",
+        "other_title",
+        "reference",
+        "summary",
+        "title",
+        "updates",
+    )
+
+    def __init__(self, base: str | None = None, lang: str | None = None) -> None:
+        self.base = base
+        self.lang = lang
+        self.id: str = ""
+        self.title: RawText = NO_TEXT
+        self.other_title: str = ""
+        self.links: list[RawLink] = []
+        self.content: RawText = NO_TEXT
+        self.summary: RawText = NO_TEXT
+        self.other_summary: RawText = NO_TEXT
+        self.description: RawText = NO_TEXT
+        self.media_description: RawText = NO_TEXT
+        # (rank, text): the lowest rank that can be read and believed wins.
+        self.dates: list[tuple[int, str]] = []
+        self.updates: list[tuple[int, str]] = []
+        self.authors: list[tuple[int, str]] = []
+        self.categories: list[str] = []
+        self.enclosures: list[RawLink] = []
+        self.comments: str | None = None
+        self.reference: tuple[str, str] | None = None
+        self.extra: dict[str, Any] = {}
+
+
+class RawFeed(NamedTuple):
+    """A whole document: what it says about itself, and its entries."""
+
+    format: str
+    channel: RawEntry
+    entries: list[RawEntry]
+    truncated: bool = False
 
 
 class _Inherited(NamedTuple):

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from lxml import etree
 
 from headwater.errors import NotAFeed
-from headwater.sources.feeds.geo import place_of
-from headwater.sources.feeds.markup import XML_BASE, XML_LANG, inner_html, joined
-from headwater.sources.feeds.names import Names
-from headwater.sources.feeds.raw import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
+from headwater.sources.feeds.elements import XML_BASE, XML_LANG, Names, inner_html, place_of
+from headwater.sources.feeds.posts import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
+from headwater.urls import joined
 
 _ENTRY = frozenset({"item", "entry"})
 _FEED = frozenset({"rss", "rdf:rdf", "rdf", "feed", "channel", "item", "entry"})

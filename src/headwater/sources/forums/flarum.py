@@ -7,9 +7,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from headwater.errors import ReadFailed
 from headwater.model import Facts, Item, Page, Post, Reference, Request, Response
-from headwater.sources.forums.dates import parse_forum_date
-from headwater.sources.forums.page import MAX_TITLE, json_document
-from headwater.sources.forums.threads import MAX_NAME, MAX_POSTS, images_in
+from headwater.sources.dates import parse_forum_date
+from headwater.sources.forums.pages import MAX_NAME, MAX_POSTS, MAX_TITLE, images_in, json_document
 from headwater.sources.json_values import Json, number, record, records, text
 from headwater.text import clean_html, plain, text_hash
 from headwater.urls import safe_link

@@ -16,10 +16,8 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborNode
 
 from headwater.model import Item, Page, Post
-from headwater.sources.forums.dates import parse_forum_date
-from headwater.sources.forums.page import ForumPage
-from headwater.sources.forums.profile import GUESSED
-from headwater.sources.forums.threads import (
+from headwater.sources.dates import parse_forum_date
+from headwater.sources.forums.pages import (
     MAX_POSTS,
     RawPost,
     Thread,
@@ -29,6 +27,8 @@ from headwater.sources.forums.threads import (
     post_of,
     thread_on,
 )
+from headwater.sources.forums.profile import GUESSED
+from headwater.sources.web_page import ForumPage
 
 MAX_ELEMENTS = 40_000
 MAX_CLASSES = 8

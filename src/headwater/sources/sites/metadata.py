@@ -12,11 +12,11 @@ import orjson
 from lxml.etree import XPath
 from lxml.html import HtmlElement
 
-from headwater.sources.feeds.dates import parse_date, plausible
+from headwater.sources.dates import parse_date, plausible
 from headwater.sources.feeds.encoding import undo_double_encoding
 from headwater.sources.feeds.posts import MAX_NAME, MAX_TITLE
 from headwater.sources.json_values import Json
-from headwater.sources.sites.page import NewsPage
+from headwater.sources.web_page import NewsPage
 from headwater.text import plain
 from headwater.urls import safe_link, same_server
 
