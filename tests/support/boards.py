@@ -25,9 +25,8 @@ from headwater.errors import NotAFeed, ReadFailed
 from headwater.ids import uuid7
 from headwater.model import Becoming, Facts, Image, Item, Page, Post, Reader, Request, Response, Source, SourceState
 from headwater.parse.pool import _BY_CODE
-from headwater.parse.process import Parsed, ParseTask, perform
+from headwater.parse.process import Parsed, ParseTask, Verdict, perform
 from headwater.sources import KINDS, Kind
-from headwater.sources.robots import Verdict
 from headwater.store import sources
 from headwater.store.sources import leases
 from headwater.wire import Parts

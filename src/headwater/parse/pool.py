@@ -14,8 +14,7 @@ import msgspec
 
 from headwater import errors
 from headwater.model import Becoming, Item, Page, Response, Source, SourceState
-from headwater.parse.process import LENGTH_BYTES, Parsed, ParseTask
-from headwater.sources.robots import Verdict
+from headwater.parse.process import LENGTH_BYTES, Parsed, ParseTask, Verdict
 
 MAX_ANSWER = 256 * 1024 * 1024
 MOST_DOCUMENTS = 10_000  # per process: libxml2 keeps every element name it has ever seen

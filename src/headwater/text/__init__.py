@@ -13,13 +13,25 @@ import nh3
 from headwater.text.allowed import DROPPED_WHOLE, KEPT, KEPT_ATTRIBUTES, LINK_REL, SCHEMES, STYLE_ONLY, names
 from headwater.urls import safe_link
 
+# In clean HTML a bracket is always a tag's.
+_TAG = re.compile(r"<[^>]*+>")
+
+
+def untagged_uncompiled(html: str, gap: str) -> str:
+    """Clean HTML with `gap` in place of each tag."""
+    return _TAG.sub(gap, html)
+
+
+def _left_to_parser(html: str, base: str | None) -> str | None:
+    return None
+
+
 try:
     from headwater.text.tidy import tidied, untagged
-except ImportError:
-    from headwater.text.uncompiled import tidied, untagged
+except ImportError:  # it was installed without a C compiler; nh3 cleans all HTML then
+    tidied, untagged = _left_to_parser, untagged_uncompiled
 
 IS_COMPILED = tidied.__module__ == "headwater.text.tidy"
-
 
 # nh3 leaves these out as well; without them it is done in half the time on code.
 _STYLE_ONLY = re.compile(rf"</?(?:{'|'.join(STYLE_ONLY)})(?:\s[^<>\"]*+(?:\"[^<>\"]*+\"[^<>\"]*+)*+)?>")
