@@ -66,7 +66,7 @@ def _candidate(cells: list[str], line: int) -> Candidate:
 
 
 def address_of(source: str) -> str:
-    """The address of what a list names, such as r/name. One that cannot be used is refused later, by itself."""
+    """Returns the address of what a list names, such as r/name. One that cannot be used is refused later, by itself."""
     try:
         return kind_and_address(source)[1]
     except BadAddress:
@@ -193,7 +193,7 @@ def _assigned(standings: Iterable[SourceRank]) -> list[Assignment]:
 
 
 def place_in(tier: Tier, standing: SourceRank) -> TierChange:
-    """What the tier means for this source. Only some kinds have listings to choose from."""
+    """Returns what the tier means for this source. Only some kinds have listings to choose from."""
     listing = {"sort": tier.sort, "time_filter": tier.time_filter, "limit": tier.limit}
     settings = listing if KINDS[standing.kind].has_listings else {}
     return TierChange(standing.source_id, tier.name, tier.interval_seconds, settings)

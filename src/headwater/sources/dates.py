@@ -154,12 +154,12 @@ _MORNING = frozenset({"am", "a.m.", "오전", "上午", "午前"})
 
 
 def plausible(moment: datetime | None, received_at: datetime) -> datetime | None:
-    """The moment, unless it cannot be true: it is before the Web, or too far ahead of the time of receipt."""
+    """Returns the moment, unless it cannot be true: it is before the Web, or too far ahead of the time of receipt."""
     return moment if moment and EARLIEST <= moment <= received_at + TOO_FAR_AHEAD else None
 
 
 def parse_date(text: str) -> datetime | None:
-    """The moment that a date means; None if it means none. No zone means UTC."""
+    """Returns the moment that a date means; None if it means none. No zone means UTC."""
     text = text.strip()
     if not 4 <= len(text) <= 100:
         return None
@@ -246,7 +246,7 @@ def _from_parts(parts: dict[str, str | None]) -> datetime | None:
 
 
 def _day_of(parts: dict[str, str | None]) -> tuple[int, int, int]:
-    """Year, month and day; month 0 if a word is not the name of a month."""
+    """Returns year, month and day; month 0 if a word is not the name of a month."""
     written = parts["year"] or ""
     year = int(written)
     if len(written) == 2:
@@ -329,7 +329,7 @@ _HAS_ZONE = re.compile(r"(?:z|gmt|utc|[+-]\d\d:?\d\d)\s*$|\b[ecmp][sd]t\b|^\d{9,
 
 
 def parse_forum_date(text: str, received_at: datetime, zone: int = 0) -> datetime | None:
-    """The moment that a forum's date means; None if it means none, or one that cannot be true.
+    """Returns the moment that a forum's date means; None if it means none, or one that cannot be true.
 
     `zone` is the offset from UTC, in minutes, for dates that do not give theirs.
     """
@@ -380,7 +380,7 @@ def _seconds(amount: re.Match[str]) -> int:
 
 
 def _named_day(text: str, local: datetime) -> datetime | None:
-    """The day that a text names without its year: relative to today, by weekday, or by month and day."""
+    """Returns the day that a text names without its year: relative to today, by weekday, or by month and day."""
     found = _NAMED_DAY.search(text)
     if found:
         back = next(back for back in _DAYS_BACK if found[f"back{back}"])
@@ -399,7 +399,7 @@ def _named_day(text: str, local: datetime) -> datetime | None:
 
 
 def _at_clock(text: str, day: datetime) -> datetime:
-    """The time of day that the text gives, on that day; midnight if it gives none."""
+    """Returns the time of day that the text gives, on that day; midnight if it gives none."""
     midnight = day.replace(hour=0, minute=0, second=0, microsecond=0)
     clock = _CLOCK.search(text)
     if not clock:

@@ -44,13 +44,13 @@ _AS_JSON = {
 
 
 def first(source: Source, state: SourceState) -> Request:
-    """The first page of the board's list."""
+    """Returns the request for the first page of the board's list."""
     as_json = _AS_JSON.get(settings_of(source.settings).profile)
     return as_json.list_request(source.address) if as_json else Request(source.address, _HEADERS)
 
 
 def read(source: Source, state: SourceState, response: Response) -> Page:
-    """The threads on a page of the list."""
+    """Returns the threads on a page of the list."""
     settings = settings_of(source.settings)
     if is_json(response):
         return _AS_JSON.get(settings.profile, _DISCOURSE).read_list(response)
@@ -67,7 +67,7 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
 
 
 def read_item(source: Source, item: Item, response: Response) -> Page:
-    """The posts on a page of a thread."""
+    """Returns the posts on a page of a thread."""
     settings = settings_of(source.settings)
     if is_json(response):
         return _AS_JSON.get(settings.profile, _DISCOURSE).read_thread(item, response)
@@ -82,7 +82,7 @@ def read_item(source: Source, item: Item, response: Response) -> Page:
 
 
 def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
-    """The settings with which a page can be read as a forum's; None if its software is unknown."""
+    """Returns the settings with which a page can be read as a forum's; None if its software is unknown."""
     if is_json(response):
         return None
     profile = software_of(forum_page(response))

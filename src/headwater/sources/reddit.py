@@ -71,20 +71,20 @@ _FEED_LINK = re.compile(r"<a href=\"([^\"]*)\"[^>]*>\[link\]</a>")
 
 
 def address_of(typed: str) -> str | None:
-    """The address of a community, however a person spells it; None if it is something else."""
+    """Returns the address of a community, however a person spells it; None if it is something else."""
     found = _COMMUNITY.fullmatch(typed.strip().partition("?")[0].partition("#")[0])
     return f"{SITE}/r/{found['name'].lower()}" if found else None
 
 
 def first(source: Source, state: SourceState) -> Request:
-    """The listing that the source's settings ask for by `sort`, `time_filter` and `limit`."""
+    """Returns the request for the listing that the settings `sort`, `time_filter` and `limit` choose."""
     limit = source.settings.get("limit")
     given = limit if isinstance(limit, int) and 0 < limit <= PAGE_LIMIT else PAGE_LIMIT
     return _listing(source, _sort(source), given)
 
 
 def as_feed(request: Request) -> Request:
-    """The request for the same listing as a public feed."""
+    """Returns the request for the same listing as a public feed."""
     parts = urlsplit(request.url)
     query = {name: values[0] for name, values in parse_qs(parts.query).items() if name != "raw_json"}
     headers = tuple((name, rss.ACCEPT if name == "Accept" else value) for name, value in request.headers)
@@ -183,7 +183,7 @@ def _time_filter(source: Source) -> str:
 
 
 def _sort_of(url: str) -> str:
-    """The order that an answer is in. The settings may have changed since it was requested."""
+    """Returns the order that an answer is in. The settings may have changed since it was requested."""
     steps = urlsplit(url).path.split("/")
     return next((step for step in steps if step in SORTS), "new")
 
@@ -197,7 +197,7 @@ def _name(source: Source) -> str:
 
 
 def _parsed(body: bytes) -> tuple[list[Any], str | None]:
-    """The children of a listing, and what the next page comes after; None if this is the last page."""
+    """Returns the children of a listing, and what the next page comes after; None if this is the last page."""
     document = document_in(body, "Reddit")
     data = document.get("data") if isinstance(document, dict) and document.get("kind") == "Listing" else None
     children = data.get("children") if isinstance(data, dict) else None
@@ -214,7 +214,7 @@ def is_id(id: str) -> bool:
 
 
 def posts_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
-    """The posts of a listing, each once."""
+    """Returns the posts of a listing, each once."""
     found = {}
     for child in children:
         data = child.get("data") if isinstance(child, dict) and child.get("kind") == "t3" else None
@@ -227,7 +227,7 @@ def posts_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
 
 
 def comments_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
-    """The comments of a listing, each once, as replies."""
+    """Returns the comments of a listing, each once, as replies."""
     found = {}
     for child in children:
         data = child.get("data") if isinstance(child, dict) and child.get("kind") == "t1" else None
@@ -240,7 +240,7 @@ def comments_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
 
 
 def community_in(children: Sequence[Any]) -> str:
-    """The community's name as it spells it itself, taken from one of its posts."""
+    """Returns the community's name as it spells it itself, taken from one of its posts."""
     for child in children:
         data = child.get("data") if isinstance(child, dict) else None
         if isinstance(data, dict) and text(data, "subreddit_name_prefixed"):
@@ -249,7 +249,7 @@ def community_in(children: Sequence[Any]) -> str:
 
 
 def from_feed(post: Post) -> Post:
-    """A post of the public feed, without what the feed adds to its text."""
+    """Returns a post of the public feed, without what the feed adds to its text."""
     linked = _FEED_LINK.search(post.content)
     target = unescape(linked[1]) if linked else None
     link = target if target and not target.startswith(f"{SITE}/r/") else None
@@ -295,7 +295,7 @@ def _comment(id: str, data: Json, received_at: datetime) -> Post:
 
 
 def _written(id: str, url: str | None, title: str, content: str, data: Json, received_at: datetime) -> Post:
-    """What posts and comments share."""
+    """Returns what posts and comments share."""
     published = _moment(data, "created_utc", received_at)
     author = one_line(text(data, "author"), MAX_NAME)
     return Post(
@@ -318,7 +318,7 @@ def _id(data: Json) -> str | None:
 
 
 def _gone(data: Json) -> str | None:
-    """Why the text is gone: its author deleted it, or a moderator removed it."""
+    """Returns why the text is gone: its author deleted it, or a moderator removed it."""
     if gone := _GONE.get(text(data, "selftext").strip()):
         return gone
     by = text(data, "removed_by_category")
@@ -333,7 +333,7 @@ def _content(data: Json, url: str) -> str:
 
 
 def _linked(link: str) -> str:
-    """The content of a post that is only a link."""
+    """Returns the content of a post that is only a link."""
     return clean_html(f'<p><a href="{escape(link)}">{escape(link)}</a></p>', None)
 
 
@@ -359,7 +359,7 @@ def _media(data: Json, link: str | None) -> Iterator[Enclosure]:
 
 
 def _moment(data: Json, name: str, received_at: datetime) -> datetime | None:
-    """A time that can be true. `edited` is False if nothing was edited."""
+    """Returns a time that can be true. `edited` is False if nothing was edited."""
     seconds = data.get(name)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None

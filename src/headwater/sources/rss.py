@@ -64,7 +64,10 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
 
 
 def _links_in_header(header: str | None) -> dict[str, str]:
-    """The addresses in a Link header (RFC 8288) by their relation (`hub`, `self`, …), as written; the first wins."""
+    """Returns the addresses in a Link header (RFC 8288), as written, by their relation (`hub`, `self`, …).
+
+    If a relation occurs twice, the first one counts.
+    """
     found: dict[str, str] = {}
     for address, parameters in _LINK.findall(header or ""):
         rel = _REL.search(parameters)
@@ -83,7 +86,7 @@ def _pushed_by(page: Page, links: dict[str, str], url: str) -> Page:
 def read_feed(
     body: bytes, *, url: str, content_type: str | None, received_at: datetime, language: str | None = None
 ) -> Page:
-    """The posts and facts in a document that came from `url`. Raises a ReadFailed if it is not a feed.
+    """Returns the posts and facts in a document that came from `url`. Raises a ReadFailed if it is not a feed.
 
     `language` is what the headers say, for documents that do not say it themselves.
     """
@@ -94,7 +97,7 @@ def read_feed(
 
 
 def parse_feed(body: bytes, content_type: str | None) -> RawFeed:
-    """Everything that a document says, before the rules are applied."""
+    """Returns everything that a document says, before the rules are applied."""
     body = as_utf8(body, content_type).strip(b" \t\r\n\0")
     if not body:
         raise EmptyAnswer("The server sent an empty answer.")

@@ -70,12 +70,12 @@ def has_login_form(page: bytes) -> bool:
 
 
 def page_instead(page: bytes, wanted: str = "the feed") -> ReadFailed:
-    """The failure to report when a web page arrived and something else was wanted."""
+    """Returns the failure to report when a web page arrived and something else was wanted."""
     return blocked(page, wanted) or NotAFeed("The address is a web page, not a feed.")
 
 
 def blocked(page: bytes, wanted: str) -> Blocked | None:
-    """The failure to report if a page keeps programs out; None if it does not."""
+    """Returns the failure to report if a page keeps programs out; None if it does not."""
     if is_bot_check(page):
         return Blocked(f"The server answered with a bot check instead of {wanted}.")
     if has_login_form(page):
@@ -109,7 +109,7 @@ def forum_page(response: Response) -> ForumPage:
 
 
 def _forum_text(body: bytes, content_type: str | None) -> str:
-    """The page's text. If the header does not name a charset, the page may."""
+    """Returns the page's text. If the header does not name a charset, the page may."""
     declared = _META_CHARSET_NEAR_TOP.search(body, 0, 4_096)
     if declared and "charset" not in (content_type or "").lower():
         content_type = f"text/html; charset={declared[1].decode('ascii')}"
@@ -137,7 +137,7 @@ def news_page(response: Response) -> NewsPage:
 
 
 def _news_source(body: bytes, content_type: str | None) -> bytes:
-    """The bytes as UTF-8: by the header, then by what the page declares, then by the bytes themselves."""
+    """Returns the bytes as UTF-8: by the header, then by what the page declares, then by the bytes themselves."""
     text = as_utf8(body, content_type)
     if not is_utf8(text) and (declared := _META_CHARSET.search(body[:_SEARCHED_FOR_CHARSET])):
         text = as_utf8(body, f"charset={declared[1].decode('ascii')}")

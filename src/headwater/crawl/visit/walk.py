@@ -232,7 +232,7 @@ def site_and_board(address: str) -> tuple[str, str]:
 
 
 def items_read(found: Statistics) -> dict[str, int]:
-    """How many items were read, by what people call them: threads, articles."""
+    """Returns how many items were read, by what people call them: threads, articles."""
     return {kind.items: found.total(kind.name) for kind in KINDS.values() if kind.items}
 
 

@@ -95,7 +95,7 @@ USUAL_ADDRESS = {
 
 
 def prefix_of(namespace: str) -> str | None:
-    """The short name of a namespace; None if we do not read it."""
+    """Returns the short name of a namespace; None if we do not read it."""
     address = namespace.strip().lower().removeprefix("http://").removeprefix("https://").removeprefix("www.")
     return PREFIX_OF.get(address.rstrip("/#"))
 
@@ -129,7 +129,7 @@ _LINKS = frozenset({"href", "src", "cite"})
 
 
 def inner_html(element: etree._Element, base: str | None) -> str:
-    """The content of an element, whose base is `base`. Links with an xml:base of their own become absolute."""
+    """Returns the content of an element, whose base is `base`. Links with an xml:base of their own become absolute."""
     if not len(element):
         return escape(element.text or "", quote=False)
     out: list[str] = [escape(element.text or "", quote=False)]
@@ -183,8 +183,10 @@ _FEWEST = {"Point": 1, "LineString": 2, "Polygon": 4, "Box": 2}
 
 
 def place_of(element: etree._Element, names: Names) -> dict[str, Any] | None:
-    """The geometry that an element describes or contains. If it is not in longitude and latitude, as GeoJSON wants it,
-    `crs` names its coordinate system."""
+    """Returns the geometry that an element describes or contains.
+
+    If it is not in longitude and latitude, as GeoJSON wants it, `crs` names its coordinate system.
+    """
     for each in element.iter():
         shape = _SHAPES.get(names[each.tag]) if isinstance(each.tag, str) else None
         if shape:
@@ -205,7 +207,10 @@ def point_of(latitude: str, longitude: str) -> dict[str, Any] | None:
 
 
 def _pairs(element: etree._Element) -> list[list[float]]:
-    """The pairs of numbers in an element. GML and GeoRSS put latitude first, GeoJSON and most other systems last."""
+    """Returns the pairs of numbers in an element.
+
+    GML and GeoRSS put latitude first, GeoJSON and most other systems last.
+    """
     words = " ".join(str(text) for text in element.itertext()).replace(",", " ").split()
     try:
         numbers = [float(word) for word in words[: 2 * MAX_POINTS]]

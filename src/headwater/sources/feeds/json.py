@@ -99,7 +99,7 @@ def _read_authors(entry: RawEntry, record: dict[str, Any]) -> None:
 
 
 def _text(record: dict[str, Any], name: str) -> str | None:
-    """Text, or a number where text should be, as ids and sizes often are."""
+    """Returns text, or a number where text should be, as ids and sizes often are."""
     value = record.get(name)
     if isinstance(value, str):
         return value

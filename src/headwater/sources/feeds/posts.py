@@ -127,7 +127,7 @@ class _Inherited(NamedTuple):
 
 
 def page_from(feed: RawFeed, *, url: str, received_at: datetime) -> Page:
-    """The posts and facts of a document that came from `url`."""
+    """Returns the posts and facts of a document that came from `url`."""
     channel = feed.channel
     facts = _facts(feed, url)
     # In Atom and JSON Feed an entry without an author has the feed's; in RSS it has none.
@@ -153,7 +153,7 @@ def _facts(feed: RawFeed, url: str) -> Facts:
 
 
 def _base_of(channel: RawEntry, url: str, site: str | None = None) -> str | None:
-    """Where relative links start: at the document's address, unless the document says otherwise.
+    """Returns where relative links start: at the document's address, unless the document says otherwise.
 
     A document without an address says itself where it comes from. If another host serves it for the site, as a feed
     proxy does, links are relative to the site.
@@ -220,7 +220,7 @@ def _distinct(posts: list[Post]) -> list[Post]:
 
 
 def _distinction(group: list[Post]) -> Callable[[Post], str] | None:
-    """What tells posts with the same id apart; None if nothing does."""
+    """Returns what tells posts with the same id apart; None if nothing does."""
     links = {_link_key(post) for post in group}
     if len(links) == len(group):
         return _link_key
@@ -248,7 +248,7 @@ def _digest(mark: str) -> str:
 
 
 def _address(entry: RawEntry, base: str | None) -> str | None:
-    """The page of an entry: its original address, else its alternate (HTML first), else its permanent id."""
+    """Returns the page of an entry: its original address, else its alternate (HTML first), else its permanent id."""
     best: str | None = None
     best_rank = 99
     for link in entry.links:
@@ -275,7 +275,7 @@ def _title(raw: RawText) -> str:
 
 
 def _body(entry: RawEntry) -> RawText:
-    """The fullest text that an entry has."""
+    """Returns the fullest text that an entry has."""
     for raw in (entry.content, entry.description, entry.summary, entry.other_summary, entry.media_description):
         if not raw.is_blank:
             return raw
@@ -290,7 +290,7 @@ def _content(raw: RawText, base: str | None) -> str:
 
 
 def _first_true(dates: list[tuple[int, str]], received_at: datetime) -> datetime | None:
-    """The best date that can be read and can be true."""
+    """Returns the best date that can be read and can be true."""
     for _, text in sorted(dates) if len(dates) > 1 else dates:
         moment = plausible(parse_date(text), received_at)
         if moment:
@@ -307,7 +307,7 @@ def _author(entry: RawEntry) -> str | None:
 
 
 def _name(text: str) -> str:
-    """The name in "mail (Name)" or "Name <mail>"; otherwise the whole text."""
+    """Returns the name in "mail (Name)" or "Name <mail>"; otherwise the whole text."""
     text = text[:MAX_NAME]
     if "@" in text:
         found = _MAIL_AND_NAME.fullmatch(text) or _NAME_AND_MAIL.fullmatch(text)
@@ -321,7 +321,7 @@ def _language(text: str | None) -> str | None:
 
 
 def _own_language(entry: RawEntry, body: RawText, inherited: str | None) -> str | None:
-    """The language of the text itself, else of the entry, else of the feed. `xml:lang=""` means no language."""
+    """Returns the language of the text itself, else of the entry, else of the feed. `xml:lang=""` means no language."""
     of_text = body.lang if not body.is_blank else entry.title.lang
     if of_text is not None:
         return _language(of_text)

@@ -40,7 +40,7 @@ _PREDEFINED = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})
 
 
 def without_doctype(body: bytes) -> bytes:
-    """The document without its DOCTYPE, and with the plain entities that it declares replaced by their text.
+    """Returns the document without its DOCTYPE, and with the plain entities that it declares replaced by their text.
 
     Raises TooDeep for entities that are made of others, are long, or make the document grow. Ignores external ones.
     """
@@ -178,7 +178,7 @@ def has_unclosed_text(body: bytes) -> bool:
 
 
 def trimmed(body: bytes) -> bytes:
-    """The root element only, without what is before and after it."""
+    """Returns the root element only, without what is before and after it."""
     start = _START.search(body)
     if not start:
         return body.strip()
@@ -264,7 +264,10 @@ _FORMS = {"text/plain": "guess", "text/html": "html", "application/xhtml+xml": "
 
 
 def read_loose(body: bytes, reason: str) -> RawFeed:
-    """What feedparser finds. If it finds nothing, the failure gives the `reason` why nothing else could read it."""
+    """Returns what feedparser finds.
+
+    If it finds nothing, the failure gives the `reason` why nothing else could read it.
+    """
     if b"<" not in body:
         raise NotAFeed(f"The document is not a feed: {reason}.")
     import feedparser  # rarely needed, and slow to import
@@ -285,7 +288,7 @@ def read_loose(body: bytes, reason: str) -> RawFeed:
 
 
 def _records(record: Any, name: str) -> list[Any]:
-    """A list of feedparser's, unless an element of that name in the document put something else there."""
+    """Returns a list of feedparser's, unless an element of that name in the document put something else there."""
     found = record.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 

@@ -19,7 +19,7 @@ _HEADERS = (("Accept", "application/vnd.api+json, application/json"),)
 
 
 def list_request(address: str) -> Request:
-    """The request for the discussions of the forum, or of the tag in its address, sorted by last post."""
+    """Returns the request for the discussions of the forum, or of the tag in its address, sorted by last post."""
     parts = urlsplit(address)
     root, tag, slug = parts.path.rstrip("/").partition("/t/")
     query = {"sort": "-lastPostedAt", "page[limit]": str(PAGE_SIZE), **({"filter[tag]": slug} if tag else {})}
@@ -57,7 +57,7 @@ def _data(document: Json) -> list[Json]:
 
 
 def _next(response: Response, listed: int) -> Request | None:
-    """The next page, whose address differs only in the offset."""
+    """Returns the request for the next page, whose address differs only in the offset."""
     if listed < PAGE_SIZE:
         return None
     parts = urlsplit(response.url)

@@ -67,7 +67,7 @@ _SESSION = re.compile(r"(?<=[?&])(?:sid|s|PHPSESSID|extra|highlight|fromuid|_fro
 
 
 def read_list(page: ForumPage, profile: Profile, zone: int | None) -> Page:
-    """The threads of a board. Raises ReadFailed, naming the boards, if the page lists boards instead."""
+    """Returns the threads of a board. Raises ReadFailed, naming the boards, if the page lists boards instead."""
     selectors = profile.selectors
     rows = find_all(page.root, selectors.thread)
     own_zone = next(known for known in (zone, zone_of(page), profile.zone) if known is not None)
@@ -101,7 +101,7 @@ def _item(page: ForumPage, selectors: Selectors, row: LexborNode, zone: int) -> 
 
 
 def _mark(row: LexborNode, selectors: Selectors) -> str:
-    """The number of replies and what the list shows of the last one; nothing that changes by itself."""
+    """Returns the number of replies and what the list shows of the last one; nothing that changes by itself."""
     shown = value(row, selectors.replies)
     replies = _COUNT.search(shown)
     last = without_session(value(row, selectors.last))
@@ -127,7 +127,7 @@ class _ThreadLink(NamedTuple):
 
 
 def guess_list(page: ForumPage) -> Page | None:
-    """What looks like a list of threads; None if nothing does."""
+    """Returns what looks like a list of threads; None if nothing does."""
     groups: dict[tuple[str, ...], dict[str, _ThreadLink]] = {}
     for anchor in page.root.css("a[href]")[:MAX_LINKS]:
         address = link(page, anchor.attributes.get("href"))
@@ -144,7 +144,7 @@ def guess_list(page: ForumPage) -> Page | None:
 
 
 def _likeness(anchor: LexborNode, address: str) -> tuple[str, ...]:
-    """What the links of one list have in common: their surroundings, and the shape of their addresses."""
+    """Returns what the links of one list have in common: their surroundings, and the shape of their addresses."""
     parts = urlsplit(address)
     steps = [step for step in parts.path.split("/") if step]
     parent = anchor.parent
@@ -154,13 +154,13 @@ def _likeness(anchor: LexborNode, address: str) -> tuple[str, ...]:
 
 
 def _letters(group: dict[str, _ThreadLink]) -> int:
-    """How much text a group of links has; 0 if it cannot be a list of threads."""
+    """Returns how much text a group of links has; 0 if it cannot be a list of threads."""
     letters = sum(len(found.title) for found in group.values())
     return letters if len(group) >= _FEWEST_LINKS and letters >= _SHORTEST_TITLES * len(group) else 0
 
 
 def _with_ids(links: list[_ThreadLink]) -> list[tuple[str, _ThreadLink]]:
-    """Each link with the number in its address, if every link has one of its own; else with the address itself."""
+    """Returns each link with its id: the number in its address, if every link has one of its own; else the address."""
     for which in (-1, 0):
         numbers = [found[which] if (found := _DIGITS.findall(urlsplit(one.address).path)) else "" for one in links]
         if all(numbers) and len(set(numbers)) == len(links):
@@ -192,7 +192,10 @@ class RawPost(NamedTuple):
 
 
 def read_thread(page: ForumPage, profile: Profile, item: Item, zone: int | None) -> Page:
-    """The posts on a page of a thread. `zone` is the offset of its times in minutes, if the settings give one."""
+    """Returns the posts on a page of a thread.
+
+    `zone` is the offset of its times in minutes, if the settings give one.
+    """
     found = find_all(page.root, profile.selectors.post)
     thread = thread_on(page, profile, item, zone)
     following = next_page(page, profile.selectors)
@@ -222,7 +225,7 @@ def facts_of(thread: Thread, *, truncated: bool) -> Facts:
 
 
 def next_page(page: ForumPage, selectors: Selectors) -> Request | None:
-    """The request for the next page of a list or thread."""
+    """Returns the request for the next page of a list or thread."""
     for line in (selectors.next_page, NEXT):
         for href in values(page.root, line):
             address = link(page, href)
@@ -232,7 +235,7 @@ def next_page(page: ForumPage, selectors: Selectors) -> Request | None:
 
 
 def _posts(thread: Thread, found: list[LexborNode]) -> list[Post]:
-    """Each post once, in page order.
+    """Returns each post once, in page order.
 
     They are read from the last to the first, and each is removed from the tree once it is read: an answer may be nested
     inside the post it answers, and is not part of it.
@@ -263,7 +266,7 @@ def _raw_post(thread: Thread, element: LexborNode) -> RawPost | None:
 
 
 def post_of(thread: Thread, raw: RawPost, *, is_first: bool) -> Post | None:
-    """The post, or None if it says nothing. `is_first`: it is the first one on its page."""
+    """Returns the post, or None if it says nothing. `is_first`: it is the first one on its page."""
     author = plain(raw.author)[:MAX_NAME].rstrip() or None
     if not raw.content and not author:
         return None
@@ -306,7 +309,7 @@ def _digest(author: str | None, content: str) -> str:
 
 
 def content_of(body: LexborNode, dropped: str, base: str) -> str:
-    """A post's text as clean HTML, without what its page added to it."""
+    """Returns a post's text as clean HTML, without what its page added to it."""
     for part in reversed(find_all(body, f"{_NEVER_CONTENT}, {dropped}" if dropped else _NEVER_CONTENT)):
         if part != body:
             part.decompose()
@@ -320,7 +323,7 @@ def content_of(body: LexborNode, dropped: str, base: str) -> str:
 
 
 def images_in(content: str) -> tuple[Image, ...]:
-    """The images in clean HTML, each once."""
+    """Returns the images in clean HTML, each once."""
     found: dict[str, Image] = {}
     for tag in _IMG.finditer(content):
         attributes = dict(_ATTRIBUTE.findall(tag[1]))
@@ -333,7 +336,7 @@ def images_in(content: str) -> tuple[Image, ...]:
 
 
 def link(page: ForumPage, href: str | None) -> str | None:
-    """An address on the same server, without session parameters; None for any other."""
+    """Returns a link's address on the same server, without session parameters; None if it leads elsewhere."""
     address = safe_link(href, page.base)
     if not address or not address.startswith(("http://", "https://")):
         return None
@@ -345,7 +348,7 @@ def link(page: ForumPage, href: str | None) -> str | None:
 
 
 def without_session(address: str) -> str:
-    """An address without what differs from one visit to the next."""
+    """Returns an address without what differs from one visit to the next."""
     return _SESSION.sub("", address)
 
 
@@ -361,7 +364,7 @@ def language_of(page: ForumPage) -> str | None:
 
 
 def zone_of(page: ForumPage) -> int | None:
-    """The offset from UTC, in minutes, that the page gives for its times; None if it gives none."""
+    """Returns the offset from UTC, in minutes, that the page gives for its times; None if it gives none."""
     named = _ZONE.search(page.html)
     if not named:
         return None
@@ -373,7 +376,7 @@ def zone_of(page: ForumPage) -> int | None:
 
 
 def nothing_found(page: ForumPage, reason: str) -> ReadFailed:
-    """The failure to report when a page has nothing to read: it keeps programs out, or the `reason`."""
+    """Returns the failure to report when a page has nothing to read: it keeps programs out, or the `reason`."""
     html = page.html.encode("utf-8", "replace")
     if is_bot_check(html):
         return Blocked("The server answered with a bot check instead of the forum.")

@@ -84,7 +84,7 @@ class Selectors(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     next_page: str = ""
 
     def lines(self) -> dict[str, str]:
-        """The lines that say something, by name."""
+        """Returns the lines that say something, by name."""
         return {name: line for name, line in msgspec.structs.asdict(self).items() if line}
 
     def overridden_by(self, other: Selectors) -> Selectors:
@@ -134,7 +134,10 @@ class ForumSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @cache
 def profiles() -> Mapping[str, Profile]:
-    """The profiles that come with Headwater. They are read with the first forum page, not when a process starts."""
+    """Returns the profiles that come with Headwater.
+
+    They are read with the first forum page, not when a process starts.
+    """
     return MappingProxyType({name: _shipped(name) for name in SOFTWARE})
 
 
@@ -147,12 +150,12 @@ def _shipped(name: str) -> Profile:
 
 
 def software_of(page: ForumPage) -> Profile | None:
-    """The profile of the software that made a page; None if we do not know it."""
+    """Returns the profile of the software that made a page; None if we do not know it."""
     return next((profile for profile in profiles().values() if page.root.css_first(profile.signs) is not None), None)
 
 
 def settings_of(given: Mapping[str, Any]) -> ForumSettings:
-    """The settings of a source. Raises BadInput for any that are not understood."""
+    """Returns the settings of a source. Raises BadInput for any that are not understood."""
     try:
         settings = msgspec.convert(dict(given), ForumSettings)
     except msgspec.ValidationError as error:
@@ -182,7 +185,7 @@ def check(given: Mapping[str, Any]) -> None:
 
 
 def profile_for(settings: ForumSettings, recognised: Profile | None) -> Profile | None:
-    """The profile to read a source with: the one that is set or was recognised, with the source's own selectors."""
+    """Returns the profile for a source: the one that is set or was recognised, with the source's own selectors."""
     base = profiles().get(settings.profile) or recognised
     if not settings.selectors.lines():
         return base
@@ -213,7 +216,7 @@ class Selector(NamedTuple):
 
 @lru_cache(maxsize=2_000)
 def alternatives(line: str) -> tuple[Selector, ...]:
-    """The alternatives on a line, in order."""
+    """Returns the alternatives on a line, in order."""
     return tuple(_selector(part.strip()) for part in line.split(" | ") if part.strip())
 
 
@@ -232,7 +235,7 @@ def check_selectors(name: str, line: str) -> None:
 
 
 def find_all(within: LexborNode, css: str) -> list[LexborNode]:
-    """Each element that a CSS selector matches, once, in page order.
+    """Returns each element that a CSS selector matches, once, in page order.
 
     The parser's own list repeats elements that several parts of the selector match, and an element that was taken out
     of the tree must not be touched again.
@@ -241,7 +244,7 @@ def find_all(within: LexborNode, css: str) -> list[LexborNode]:
 
 
 def find(within: LexborNode, line: str) -> LexborNode | None:
-    """The element of the first alternative that matches."""
+    """Returns the element of the first alternative that matches."""
     for selector in alternatives(line):
         found = within.css_first(selector.css) if selector.css else within
         if found is not None:
@@ -250,12 +253,12 @@ def find(within: LexborNode, line: str) -> LexborNode | None:
 
 
 def value(within: LexborNode, line: str) -> str:
-    """The text or attribute of the first alternative that has one; empty if none has."""
+    """Returns the text or attribute of the first alternative that has one; empty if none has."""
     return next(values(within, line), "")
 
 
 def values(within: LexborNode, line: str) -> Iterator[str]:
-    """The text or attribute of each alternative that has one, with white space collapsed."""
+    """Yields the text or attribute of each alternative that has one, with white space collapsed."""
     for selector in alternatives(line):
         found = within.css_first(selector.css) if selector.css else within
         if found is None:
@@ -280,7 +283,7 @@ def _expression(text: str) -> str:
 
 
 def id_in(text: str, pattern: str) -> str:
-    """The id that a pattern finds in an address or attribute; empty if it finds none."""
+    """Returns the id that a pattern finds in an address or attribute; empty if it finds none."""
     for expression in _patterns(pattern):
         found = expression.search(text)
         if found:

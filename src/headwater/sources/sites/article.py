@@ -92,7 +92,7 @@ class Article(NamedTuple):
 
 
 def article_in(page: NewsPage, metadata: Metadata) -> Article:
-    """The article on a page; its text is empty if none was found. Changes the page's tree."""
+    """Returns the article on a page; its text is empty if none was found. Changes the page's tree."""
     images = _images(page, metadata.image)
     blocks = trimmed(_text_blocks(page), metadata.title)
     text = "\n".join(block.text for block in blocks)
@@ -104,7 +104,10 @@ def article_in(page: NewsPage, metadata: Metadata) -> Article:
 
 
 def _text_blocks(page: NewsPage) -> list[Block]:
-    """The blocks of the text. The fast way nearly always finds them; if it found little on a long page, look again."""
+    """Returns the blocks of the text.
+
+    The fast way nearly always finds them; if it found little on a long page, look again.
+    """
     _drop_unread(page.tree)
     blocks = _extracted(page.tree, fast=True, favor_recall=True)
     length = sum(len(block.text) for block in blocks)
@@ -139,7 +142,7 @@ def _drop_unread(tree: HtmlElement) -> None:
 
 
 def _top(body: _Element) -> Iterator[_Element]:
-    """The blocks of a text, without the boxes around them."""
+    """Yields the blocks of a text, without the boxes around them."""
     for child in body:
         if child.tag in ("body", "div", "main", "article", "section"):
             if (child.text or "").strip():
@@ -176,7 +179,7 @@ def _html(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _element(element: _Element) -> Iterator[str]:
-    """An element in the extractor's own vocabulary, as HTML."""
+    """Yields an element in the extractor's own vocabulary, as HTML."""
     opening, closing = _tags(element)
     yield opening
     yield escape(element.text or "", quote=False)
@@ -209,7 +212,7 @@ def _tags(element: _Element) -> tuple[str, str]:
 
 
 def _images(page: NewsPage, named: str | None) -> tuple[Image, ...]:
-    """Each image once: first the one that the metadata names, then those in the text, in page order."""
+    """Returns each image once: first the one that the metadata names, then those in the text, in page order."""
     found: dict[str, Image] = {}
     if named:
         found[identity(named)] = Image(named)
@@ -223,7 +226,7 @@ def _images(page: NewsPage, named: str | None) -> tuple[Image, ...]:
 
 
 def _text_box(tree: HtmlElement) -> HtmlElement | None:
-    """The element that contains the article: the one whose own paragraphs have the most text."""
+    """Returns the element that contains the article: the one whose own paragraphs have the most text."""
     weights: dict[HtmlElement, int] = {}
     for paragraph in tree.iter("p"):
         box = paragraph.getparent()
@@ -246,7 +249,10 @@ def _in_text(box: HtmlElement | None, base: str) -> Iterator[Image]:
 
 
 def _link(value: str | None, base: str) -> str | None:
-    """The first address in a `src` or `srcset`. Images that load later often have a placeholder as their `src`."""
+    """Returns the first address in a `src` or `srcset`.
+
+    Images that load later often have a placeholder as their `src`.
+    """
     first = (value or "").strip().partition(" ")[0].rstrip(",")
     link = safe_link(first, base) if first and not first.startswith("data:") else None
     return link if link and link.startswith(("http://", "https://")) else None
@@ -269,7 +275,7 @@ def block_of(element: _Element) -> Block:
 
 
 def trimmed(blocks: Sequence[Block], title: str) -> list[Block]:
-    """The blocks of the article itself."""
+    """Returns the blocks of the article itself."""
     kept = [block for block in _after_title(blocks, title) if not _is_aside(block)]
     kept = _before_rights(kept)
     while kept and _is_tail(kept[-1]):
@@ -279,7 +285,7 @@ def trimmed(blocks: Sequence[Block], title: str) -> list[Block]:
 
 
 def _text_of(element: _Element) -> str:
-    """The text of an element, with a space between the boxes in it."""
+    """Returns the text of an element, with a space between the boxes in it."""
     if not len(element):
         return " ".join((element.text or "").split())
     if next(element.iterdescendants(_BOXES), None) is None:
@@ -298,7 +304,7 @@ def _pieces(element: _Element) -> Iterator[str]:
 
 
 def _after_title(blocks: Sequence[Block], title: str) -> list[Block]:
-    """What follows the title, if it is repeated near the top. What is above it belongs to the page."""
+    """Returns what follows the title, if it is repeated near the top. What is above it belongs to the page."""
     wanted = _words(title)
     above = 0
     for position, block in enumerate(blocks[:_NEAR_THE_TOP] if wanted else ()):
@@ -324,7 +330,10 @@ def _is_only_a_link(block: Block) -> bool:
 
 
 def _before_rights(blocks: list[Block]) -> list[Block]:
-    """What is before the copyright line, if that is in the last third. Nothing of the article comes after it."""
+    """Returns what is before the copyright line, if that is in the last third.
+
+    Nothing of the article comes after it.
+    """
     for position in range(len(blocks) * 2 // 3, len(blocks)):
         text = blocks[position].text
         if len(text) <= SHORT * 2 and _RIGHTS.search(text):

@@ -76,7 +76,7 @@ class ArticleLinks(NamedTuple):
 
 
 def selected(page: NewsPage, selector: str) -> ArticleLinks:
-    """The links that a CSS selector matches, or that are in the elements it matches."""
+    """Returns the links that a CSS selector matches, or that are in the elements it matches."""
     tree = LexborHTMLParser(page.source.decode("utf-8", "replace"))
     found: dict[str, ArticleLink] = {}
     nodes = tree.css(selector)
@@ -89,7 +89,7 @@ def selected(page: NewsPage, selector: str) -> ArticleLinks:
 
 
 def discovered(page: NewsPage, fewest: int = FEWEST) -> ArticleLinks:
-    """The links that look like a list of articles; none if fewer than this look alike."""
+    """Returns the links that look like a list of articles; none if fewer than this look alike."""
     best: dict[str, ArticleLink] = {}
     anchors = list(page.tree.iter("a"))
     for node in anchors[:MAX_LINKS]:
@@ -127,7 +127,7 @@ def _in_words(families: dict[str, list[ArticleLink]]) -> str:
 
 
 def _judged(node: HtmlElement, page: NewsPage) -> ArticleLink | None:
-    """The link, with a score for how much it looks like a link to an article."""
+    """Returns the link, with a score for how much it looks like a link to an article."""
     url = _article_address(node.get("href"), page)
     if url is None:
         return None
@@ -152,7 +152,7 @@ def _by_text(text: str) -> float:
 
 
 def _shape(path: str, query: str) -> tuple[str, float]:
-    """How an address is written, with the parts that differ between articles left open, and a score for it."""
+    """Returns how an address is written, with the parts that differ between articles left open, and a score for it."""
     score = 2.5 if _DATE.search(path) else 0.0
     steps = [step for step in path.split("/") if step]
     shape = []
@@ -188,7 +188,7 @@ def _is_in_box(node: HtmlElement) -> bool:
 
 
 def _article_address(href: str | None, page: NewsPage) -> str | None:
-    """The address of a link that leads to another page of the same site."""
+    """Returns the address of a link that leads to another page of the same site."""
     if not href or href.startswith(("#", "javascript:", "mailto:")):
         return None
     url = safe_link(href, page.base)
@@ -204,7 +204,7 @@ def _article_address(href: str | None, page: NewsPage) -> str | None:
 
 
 def _site(host: str | None) -> str:
-    """The host, without common prefixes such as www."""
+    """Returns the host, without common prefixes such as www."""
     labels = (host or "").split(".")
     return (
         ".".join(labels[1:])
@@ -221,7 +221,7 @@ class NextPage(NamedTuple):
 
 
 def linked_next_page(page: NewsPage) -> NextPage | None:
-    """The next page that a list links to; None if there is none."""
+    """Returns the next page that a list links to; None if there is none."""
     for node in page.tree.xpath('.//link[@rel="next"] | .//a[contains(concat(" ", @rel, " "), " next ")]'):
         if url := _address(node, page):
             return NextPage(url, "rel=next")
@@ -237,7 +237,7 @@ def linked_next_page(page: NewsPage) -> NextPage | None:
 
 
 def _by_number(anchors: list[HtmlElement], page: NewsPage) -> NextPage | None:
-    """The number after this page's, in a row of page numbers."""
+    """Returns the number after this page's, in a row of page numbers."""
     here = _page_number(page.url) or 1
     for node in anchors:
         if node.text_content().strip() == str(here + 1) and _in_pager(node):

@@ -114,7 +114,7 @@ def looks_like_sitemap(body: bytes) -> bool:
 
 
 def read_sitemap(body: bytes, url: str) -> Sitemap:
-    """What the sitemap at `url` names. It may only name addresses on its own host."""
+    """Returns what the sitemap at `url` names. It may only name addresses on its own host."""
     root = _root(_unpacked(body))
     name = _local(root)
     if name not in ("urlset", "sitemapindex"):

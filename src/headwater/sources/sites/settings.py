@@ -50,7 +50,7 @@ class NewsSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def settings_of(given: Mapping[str, Any]) -> NewsSettings:
-    """The settings of a source. Raises BadSetting, naming the field, for any that cannot be used."""
+    """Returns the settings of a source. Raises BadSetting, naming the field, for any that cannot be used."""
     try:
         settings = msgspec.convert(dict(given), NewsSettings)
     except msgspec.ValidationError as error:
@@ -124,7 +124,7 @@ def _check_items(settings: NewsSettings) -> None:
 
 
 def steps_of(path: str) -> list[str | int]:
-    """The steps of a path. Raises BadSetting if it is not a path."""
+    """Returns the steps of a path. Raises BadSetting if it is not a path."""
     steps: list[str | int] = []
     end = 0
     for found in _STEP.finditer(path):
@@ -141,7 +141,7 @@ def steps_of(path: str) -> list[str | int]:
 
 
 def found_at(document: Any, path: str) -> list[Any]:
-    """Every value at the end of a path."""
+    """Returns every value at the end of a path."""
     values = [document]
     for step in steps_of(path):
         values = [inner for value in values for inner in _step(value, step)][:MAX_FOUND]
@@ -149,7 +149,7 @@ def found_at(document: Any, path: str) -> list[Any]:
 
 
 def text_at(document: Any, path: str) -> str:
-    """The first text or number at the end of a path, as text; empty if there is none."""
+    """Returns the first text or number at the end of a path, as text; empty if there is none."""
     for value in found_at(document, path) if path else ():
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return str(value)
@@ -171,12 +171,12 @@ def _step(value: Any, step: str | int) -> list[Any]:
 
 
 def _filled(template: str, values: Mapping[str, str | int | None]) -> str:
-    """The template with its placeholders filled in; those without a value become empty."""
+    """Returns the template with its placeholders filled in; those without a value become empty."""
     return _PLACEHOLDER.sub(lambda found: quote(str(_value(values, found[1])), safe=""), template)
 
 
 def first_address(settings: NewsSettings, address: str, last_id: str | None) -> str:
-    """The address of a crawl's first page. In ascending order it starts after the highest id that was seen."""
+    """Returns the address of a crawl's first page. In ascending order it starts after the highest id that was seen."""
     seen = int(last_id) if last_id and last_id.isascii() and last_id.isdigit() and len(last_id) < 19 else None
     low = settings.min_id
     if settings.order == "ascending" and seen is not None:
@@ -192,7 +192,7 @@ def first_address(settings: NewsSettings, address: str, last_id: str | None) -> 
 
 
 def next_address(settings: NewsSettings, url: str, ids: list[int], count: int, cursor: str) -> str | None:
-    """The address of the next page, by the template; None if this was the last page, or nobody can say.
+    """Returns the address of the next page, by the template; None if this was the last page, or nobody can say.
 
     `ids` and `count` are of the articles on this page, and `cursor` is the one that it names.
     """
@@ -228,7 +228,7 @@ def _by_ids(settings: NewsSettings, values: dict[str, str | int | None], ids: li
 
 
 def _values_in(template: str, url: str) -> dict[str, str] | None:
-    """The values that the placeholders of a template have in an address; None if it does not fit."""
+    """Returns the values that the placeholders of a template have in an address; None if it does not fit."""
     # Scheme and host do not matter: a site may have answered from another of its hosts.
     parts = _PLACEHOLDER.split(re.sub(r"^https?://[^/]+", "", template))
     if len(parts) == 1:
