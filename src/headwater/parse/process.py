@@ -44,7 +44,7 @@ class ParseTask(NamedTuple):
     agent: str = ""
 
 
-class Verdict(NamedTuple):
+class RobotsVerdict(NamedTuple):
     """What a robots.txt says (RFC 9309): whether a page may be read, and the seconds it wants between requests."""
 
     allowed: bool = True
@@ -57,7 +57,7 @@ class Parsed(NamedTuple):
     page: Page | None = None
     links: list[str] = []
     becomes: Becoming | None = None
-    verdict: Verdict | None = None
+    verdict: RobotsVerdict | None = None
     error_code: str | None = None
     error: str = ""
 
@@ -102,10 +102,10 @@ def _recognised(source: Source, response: Response, kinds: Mapping[str, Kind]) -
     return None
 
 
-def verdict(rules: str, url: str, agent: str) -> Verdict:
+def verdict(rules: str, url: str, agent: str) -> RobotsVerdict:
     """Returns what a robots.txt says about the page at `url` to the program named `agent`."""
     parsed = _parsed(rules)
-    return Verdict(parsed.can_fetch(url, agent), parsed.crawl_delay(agent))
+    return RobotsVerdict(parsed.can_fetch(url, agent), parsed.crawl_delay(agent))
 
 
 @lru_cache(maxsize=16)

@@ -216,10 +216,7 @@ def is_id(id: str) -> bool:
 def posts_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
     """Returns the posts of a listing, each once."""
     found = {}
-    for child in children:
-        data = child.get("data") if isinstance(child, dict) and child.get("kind") == "t3" else None
-        if not isinstance(data, dict):
-            continue
+    for data in _things(children, "t3"):
         id = _id(data)
         if id and id not in found:
             found[id] = _post(id, data, received_at)
@@ -229,14 +226,19 @@ def posts_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
 def comments_in(children: Sequence[Any], received_at: datetime) -> list[Post]:
     """Returns the comments of a listing, each once, as replies."""
     found = {}
-    for child in children:
-        data = child.get("data") if isinstance(child, dict) and child.get("kind") == "t1" else None
-        if not isinstance(data, dict):
-            continue
+    for data in _things(children, "t1"):
         id = text(data, "name")
         if is_id(id) and id.startswith("t1_") and id not in found:
             found[id] = _comment(id, data, received_at)
     return list(found.values())
+
+
+def _things(children: Sequence[Any], type: str) -> Iterator[Json]:
+    """Yields the things of a listing that are of one type, as Reddit calls both."""
+    for child in children:
+        data = child.get("data") if isinstance(child, dict) and child.get("kind") == type else None
+        if isinstance(data, dict):
+            yield data
 
 
 def community_in(children: Sequence[Any]) -> str:
