@@ -29,6 +29,10 @@ MAX_THREADS = 2_000
 MAX_BOARDS = 12  # named in a message
 MAX_MARK = 200
 MAX_LINKS = 20_000
+MAX_POSTS = 2_000
+MAX_NAME = 200
+MAX_IMAGES = 50
+MAX_ID = 100
 GUESSED_NOTE = (
     "The forum's software is not known, so its threads are guessed from the page, and new replies to a thread that was"
     " read are not noticed. Selectors in the source's settings make it exact."
@@ -39,10 +43,6 @@ _WITHIN = re.compile(r"/(?:unread|latest|page-\d+)/?$")
 _DIGITS = re.compile(r"\d{2,20}")
 _FEWEST_LINKS = 4
 _SHORTEST_TITLES = 12  # letters on average; the words of menus are shorter
-MAX_POSTS = 2_000
-MAX_NAME = 200
-MAX_IMAGES = 50
-MAX_ID = 100
 NEXT = "link[rel='next']@href | a[rel~='next']@href | a.next@href | li.next a@href | a.nxt@href"
 _PREVIOUS = (
     "link[rel='prev'], a[rel~='prev'], a.pageNav-jump--prev, a.pagination_previous, li.previous a, a.prev, a.pgb"

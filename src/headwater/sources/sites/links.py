@@ -1,10 +1,9 @@
 """Finds the links on a page of a list: to its articles, and to its next page.
 
-The articles are found by a selector or by what many of their links have in common.
-
-A site writes the addresses of its articles in one way: with a date, a number, a long name. Links are grouped into
-families by the shape of their addresses, and families whose members look like articles are the list. Links to sections,
-tags and authors have short texts and plain addresses, and are in boxes of their own.
+The articles are found by a selector, or by what many of their links have in common: a site writes the addresses of its
+articles in one way: with a date, a number, a long name. Links are grouped into families by the shape of their
+addresses, and families whose members look like articles are the list. Links to sections, tags and authors have short
+texts and plain addresses, and are in boxes of their own.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MAX_ITEMS = 1_000
 MAX_TITLE = 300
 FEWEST = 4
 GOOD = 4.0
-MAX_ANCHORS = 5_000
+MAX_ANCHORS = 5_000  # the last ones of a page, where its link to the next one is
 _BOXES = ("nav", "footer", "aside", "form", "menu")
 _HEADINGS = ("h1", "h2", "h3", "h4")
 _ROLES = re.compile(

@@ -1,5 +1,7 @@
 """The settings of a news site: how its list is addressed, what on it is an article, and where the list continues.
 
+`first_address` and `next_address` fill in the template of its addresses (`/news?page={page}`).
+
 Paths into a JSON list (`data.items[*].url`) have names, `[0]`, `[-1]` and `[*]`, and nothing else. So they cannot
 compute, loop, or reach outside the document.
 """
