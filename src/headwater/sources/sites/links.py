@@ -1,6 +1,6 @@
 """Finds the links on a page of a list: to its articles, and to its next page.
 
-The articles are found by a selector, or by what many of their links have in common: a site writes the addresses of its
+The articles are found by a selector, or by what many of their links have in common. A site writes the addresses of its
 articles in one way: with a date, a number, a long name. Links are grouped into families by the shape of their
 addresses, and families whose members look like articles are the list. Links to sections, tags and authors have short
 texts and plain addresses, and are in boxes of their own.
