@@ -217,7 +217,7 @@ def _from_any_form(text: str) -> datetime | None:
 
 
 def _from_epoch(text: str) -> datetime:
-    """Seconds, milliseconds or microseconds since 1970, told apart by their size."""
+    """Returns the time that is so many seconds, milliseconds or microseconds after 1970. The size says which."""
     number = float(text)
     if number >= 1e14:
         number /= 1e6

@@ -27,7 +27,7 @@ def document_in(body: bytes, sender: str) -> Any:
 
 
 def _read_leniently(body: bytes, sender: str, reason: orjson.JSONDecodeError) -> Any:
-    """orjson refuses half a character (a lone surrogate), which is no reason to lose a page of posts."""
+    """Returns a document that orjson refuses: a lone surrogate is no reason to lose a page of posts."""
     try:
         return json.loads(body)
     except RecursionError as error:

@@ -77,7 +77,10 @@ def _links_in_header(header: str | None) -> dict[str, str]:
 
 
 def _pushed_by(page: Page, links: dict[str, str], url: str) -> Page:
-    """In WebSub the header overrides the document: for the hub, and for the address by which the hub knows the feed."""
+    """Returns the page with the hub, and the address by which the hub knows the feed, from the header.
+
+    In WebSub the header overrides the document.
+    """
     hub, itself = safe_link(links["hub"], url), safe_link(links.get("self"), url)
     facts = page.facts
     return page._replace(facts=facts._replace(hub=hub or facts.hub, self_url=itself or facts.self_url))
@@ -115,7 +118,7 @@ def parse_feed(body: bytes, content_type: str | None) -> RawFeed:
 
 
 def _feed_in_page(body: bytes) -> RawFeed:
-    """A few feeds are wrapped in a web page. Any other page is not a feed."""
+    """Returns the feed that is wrapped in a web page, as a few are. Raises a ReadFailed for any other page."""
     if holds_feed(body):
         try:
             return _parse_xml(trimmed(body))

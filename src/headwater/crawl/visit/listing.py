@@ -261,7 +261,7 @@ class ListVisit:
         self._counted.update(post.change for post in stored)
 
     async def _complete(self) -> None:
-        """The list is at its end and no item waits. Everything is stored, so the watermark may move."""
+        """Completes the crawl: the list is at its end and no item waits. Everything is stored: the watermark moves."""
         await self.save(self.checkpoint.mark_completed(self._tools.now()))
         newest = await self._db.read(posts.newest, self._source.id)
         seen = self._state.last_seen_created_at
@@ -284,13 +284,13 @@ class ListVisit:
         return self._visit(outcome, next_at)._replace(status="empty" if is_empty else self._good_status())
 
     def _interrupted(self, at: datetime, why: str | None = None) -> Visit:
-        """The crawl goes on with the next visit."""
+        """Returns a visit that ended early. The crawl goes on with the next one."""
         if not self._requests.answers:
             return deferred(self._due, self._started_at, at, why or "its crawl goes on")
         return self._visit("ok", at)._replace(unfinished=True, waits_for=why)
 
     async def _failed(self, error: SourceFailure) -> Visit:
-        """What was stored stays. The next visit goes on at the page that failed."""
+        """Returns a visit that failed. What was stored stays, and the next visit goes on at the page that failed."""
         try:
             await self.save(self.checkpoint.mark_error(error.detail))
         except (StoreUnavailable, Interrupted) as trouble:

@@ -186,7 +186,7 @@ class Checkpoint:
         return self._with(page_url=page.url if page else None, page_request=msgspec.to_builtins(page))
 
     def listed(self, ids: Sequence[str], further: Request | None) -> Checkpoint:
-        """A page of the list was read, and named these ids."""
+        """Counts a page of the list that was read, and keeps the lowest and highest id that it named."""
         row = self.row
         lowest = min([*ids, *([row.min_id] if row.min_id else [])], key=in_order, default=None)
         highest = max([*ids, *([row.max_id] if row.max_id else [])], key=in_order, default=None)
@@ -194,7 +194,7 @@ class Checkpoint:
         return stepped.going_on_at(further)._plus(list_pages=1)
 
     def read(self, item: KnownItem) -> Checkpoint:
-        """A page of an item was requested, and this is the item now."""
+        """Counts a page of an item that was requested. `item` is what is known of it now."""
         step = self._with(status=RUNNING, last_thread_id=item.id, last_thread_url=item.url)._plus(item_pages=1)
         if item.state == "waiting":
             return step
