@@ -159,7 +159,7 @@ async def _headwater(urls: list[str], load: Load) -> None:
 def _transfers_per_socket() -> type:
     import pycurl
 
-    from headwater.fetch.transfers import Transfers
+    from headwater.fetch.curl import Transfers
 
     class PerSocket(Transfers):
         def _watch(self, events: int, fd: int, multi: object, data: object) -> None:

@@ -28,7 +28,7 @@ from sqlalchemy import Connection, update
 
 import paged_sites
 from headwater import wire
-from headwater.crawl.checkpoint import Checkpoint
+from headwater.crawl.visit.walk import Checkpoint
 from headwater.follow.add import follow
 from headwater.model import Item, Reader, Source
 from headwater.store import tables

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, func, select, update
 import reddit_due
 from headwater import wire
 from headwater.follow.add import follow
-from headwater.follow.tiers import BY_NAME
+from headwater.follow.pool import BY_NAME
 from headwater.store.tables import crawls, event_outbox, post_versions, posts, sources
 from headwater.wire import Parts
 from peers import CannotBeHad, praw

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.text import clean_html, cleaned_by_parser, printable, uncompiled
+from headwater.text import clean_html, cleaned_by_parser, printable, untagged_uncompiled
 from headwater.text.tidy import tidied, untagged
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,7 +109,7 @@ def test_a_megabyte_of_anything_is_looked_at_once(piece: str) -> None:
 
 @given(st.text(alphabet="<> /pé中\ud800\xa0", max_size=40), st.sampled_from(["", " "]))
 def test_tags_are_taken_out_as_without_a_compiler(html: str, gap: str) -> None:
-    assert untagged(html, gap) == uncompiled.untagged(html, gap).replace("\ud800", "")
+    assert untagged(html, gap) == untagged_uncompiled(html, gap).replace("\ud800", "")
 
 
 def test_every_reference_is_known_and_stands_for_something_that_can_be_printed() -> None:

@@ -1,6 +1,7 @@
-"""The words of the domain as types. Plain, immutable data: no I/O, no clock, no behaviour beyond small questions.
+"""The words of the domain as types. Plain, immutable data: no I/O, no clock, almost no behaviour.
 
-Tuples, because they cross process borders and are made by the ten thousand; a dataclass costs several times as much.
+They are tuples because they cross process borders and are made by the ten thousand. A dataclass costs several times as
+much.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Source(NamedTuple):
-    """Something watched: a feed, a community, a board, a site, an account."""
+    """Something that is watched: a feed, a community, a board, a site, an account."""
 
     id: int
     kind: str
@@ -21,7 +22,7 @@ class Source(NamedTuple):
 
 
 class SourceState(NamedTuple):
-    """What the last visits of a source left behind for the next one."""
+    """What the next visit of a source needs to know from earlier ones."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -39,10 +40,10 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """An answer as it arrived: `body` is still compressed where `headers` say so (`fetch.body.unpacked` undoes that).
+    """An answer as it arrived: `body` is still compressed if `headers` say so (`fetch.body.unpacked` unpacks it).
 
-    `url` is the address that answered, after redirects; `moved_to` is where the asked address lives now, set only if
-    every redirect from it was permanent. Header names are lower case.
+    `url` is the address that answered, after redirects. `moved_to` is the new address, and is set only if every
+    redirect was permanent. Header names are lower case.
     """
 
     url: str
@@ -60,25 +61,25 @@ class Enclosure(NamedTuple):
 
 
 class Image(NamedTuple):
-    """A picture that a post shows; `alt` is what it says about it in words."""
+    """An image that a post shows. `alt` is its description."""
 
     url: str
     alt: str = ""
 
 
 class Reference(NamedTuple):
-    """That a post points at another: `kind` is repost, quote, reply or crosspost; `id` is the other's id or URL."""
+    """Points at another post. `kind` is repost, quote, reply or crosspost; `id` is the id or URL of the other post."""
 
     kind: str
     id: str
 
 
 class Post(NamedTuple):
-    """What a source published, as its page says it now. Text is clean (`content` is safe HTML), links are absolute.
+    """What a source published, as its page shows it now. Text is clean (`content` is safe HTML), links are absolute.
 
-    `source_post_id` is its identity within the source. `created_at` is never None: where the source gives no date, or
-    one that cannot be true, it is the time the page was received and `dated` is False.
-    `text_hash` changes exactly when title or text change in a way a reader would notice.
+    `source_post_id` is its identity within the source. `created_at` is never None: if the source gives no date, or one
+    that cannot be true, it is the time at which the page was received, and `dated` is False. `text_hash` changes
+    exactly when the title or the text changes in a way that a reader would notice.
     """
 
     source_post_id: str
@@ -102,12 +103,13 @@ class Post(NamedTuple):
 class Facts(NamedTuple):
     """What a page says about its source.
 
-    `whole` is False where posts newer than the watermark may be missing from it: then the watermark stays. `gap` says
-    that it does not reach back to the watermark: unless a further page does, posts have gone by unseen. `note` is what
-    a person should know about how the source is read.
+    `whole` is False if posts newer than the watermark may be missing from the page; then the watermark stays. `gap`
+    says that the page does not reach back to the watermark. Unless a further page does, posts were missed. `note` is
+    what a person should know about how the source is read.
 
-    `watermark` is, where ids are numbers that grow, the one up to which nothing more is to come; the highest of a
-    crawl's pages is where the next begins. `settings` is what was found out and need not be found out again.
+    `watermark` is for sources whose ids are growing numbers: no new post will have an id up to this one. The next crawl
+    begins at the highest watermark of this one's pages. `settings` are facts that the next visit need not find out
+    again.
     """
 
     format: str = ""
@@ -126,12 +128,12 @@ class Facts(NamedTuple):
 
 
 class Item(NamedTuple):
-    """What a list names and another page tells: a thread of a board, an article of a site.
+    """What a list names and another page contains: a thread of a board, an article of a site.
 
     `id` is its identity within the source. `mark` is how the list describes its present state, such as the number of
-    replies or the time of the last one: where it differs from what was seen, there is something new to read.
-    `url` is what to fetch; of one that was read before, the page where reading ended. `pinned` ones stand above the
-    list's order.
+    replies or the time of the last one. If it differs from what was seen, there is something new to read. `url` is what
+    to fetch; for an item that was read before, the page where reading ended. `pinned` items are above the list's sort
+    order.
     """
 
     id: str
@@ -143,10 +145,10 @@ class Item(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What one answer says: posts, what to request next (None: this was all), facts about the source.
+    """What one answer says: posts, what to request next (None if this was the last page), facts about the source.
 
-    `items` are what a list names but does not tell.
-    `comments` are stored as posts are, but say nothing about how far the listing was read.
+    `items` are what a list names without containing it. `comments` are stored like posts, but do not move the
+    watermark.
     """
 
     posts: list[Post]
@@ -157,9 +159,10 @@ class Page(NamedTuple):
 
 
 class DueSource(NamedTuple):
-    """A source whose visit was granted to us: until `lease_until`, to whoever shows `lease`, not before `start_at`.
+    """A source that this process has leased until `lease_until`. The visit starts at `start_at`, not before.
 
-    `push_trust` is how many times rarer it is polled because a hub pushes it (1: none does, or it missed too much).
+    `lease` is the token of the lease. `push_trust` is the factor by which polling is slowed down because a hub pushes
+    the source; it is 1 if no hub does, or if the hub missed too much.
     """
 
     source: Source
@@ -177,19 +180,20 @@ class DueSource(NamedTuple):
 
 
 class Becoming(NamedTuple):
-    """The kind that reads what is at a source's address, and with which settings."""
+    """The kind that can read what is at a source's address, and the settings with which it does."""
 
     kind: str
     settings: Mapping[str, Any]
 
 
 class Visit(NamedTuple):
-    """One crawl of one source, as it is written down: what came, what the source is like now, when to come again.
+    """One crawl of one source, as it is recorded: what came, the new state of the source, when to come again.
 
-    `outcome` is ok, unchanged, empty, failed or deferred (it had to wait before it began, and counts as nothing).
-    `status` is the source's from now on: ok, empty, failing, blocked or retired. `comments` move no watermark.
-    `counted` are posts that were stored during the visit, page by page, by their change. `unfinished` says that the
-    crawl of a list goes on with the next visit. `becomes` is the kind of source that it turned out to be.
+    `outcome` is ok, unchanged, empty, failed or deferred (it had to wait before it began, and is not counted).
+    `status` is the new status of the source: ok, empty, failing, blocked or retired. `comments` do not move the
+    watermark. `counted` has the numbers of posts that were stored page by page during the visit, by their change.
+    `unfinished` says that the crawl of a list goes on with the next visit. `becomes` is the kind of source that it
+    turned out to be.
     """
 
     source_id: int
@@ -218,7 +222,7 @@ class Visit(NamedTuple):
 
 
 class StoredPost(NamedTuple):
-    """A post after it was written: `change` is new, edited, touched (score or comments) or same."""
+    """A post after it was stored. `change` is new, edited, touched (score or comments) or same."""
 
     id: int
     change: str
@@ -227,7 +231,7 @@ class StoredPost(NamedTuple):
 
 
 class SavedVisit(NamedTuple):
-    """What a visit changed in the store. `accepted` is False where the lease was lost and nothing was written."""
+    """What a visit changed in the store. `accepted` is False if the lease was lost and nothing was written."""
 
     visit: Visit
     address: str
@@ -241,9 +245,9 @@ class SavedVisit(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A fact that commits together with the state it tells of. `data` is what it says, as JSON.
+    """A fact that is committed together with the change it describes. `data` is its content as JSON.
 
-    Order holds among events with one `key`. Two events with one `idempotency_key` are the same fact.
+    Events with one `key` stay in order. Two events with one `idempotency_key` are the same fact.
     """
 
     kind: str
@@ -256,7 +260,7 @@ class Event(NamedTuple):
 
 
 class PostText(NamedTuple):
-    """A post as folding reads it: what it says, in plain text, when, and what it points at."""
+    """A post as folding reads it: its plain text, its time, and the post that it points at."""
 
     id: int
     source_id: int
@@ -270,8 +274,8 @@ class PostText(NamedTuple):
 class Decision(NamedTuple):
     """Which story a post belongs to, and why.
 
-    A story and a group of repeats are named after the post they began with. `rule` is first (it begins its story),
-    exact or similar (a repeat of a post of `repeat_id`), or story (the same event in other words).
+    The id of a story, and of a group of repeats, is the id of its first post. `rule` is first (the post begins its
+    story), exact or similar (it repeats a post of `repeat_id`), or story (it tells the same event in other words).
     """
 
     post_id: int
@@ -283,7 +287,7 @@ class Decision(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """Who asks: a user of a tenant."""
+    """The person who asks: a user of a tenant."""
 
     tenant_id: int
     user_id: int

@@ -143,6 +143,16 @@ def safe_link(link: str | None, base: str | None) -> str | None:
     return _TO_QUOTE.sub(lambda found: quote(found[0]), absolute)
 
 
+def joined(base: str | None, link: str | None) -> str | None:
+    """Returns a link resolved against a base; the base itself if they do not fit together."""
+    if not link:
+        return base
+    try:
+        return urljoin(base or "", link.strip())
+    except ValueError:
+        return base
+
+
 def without_tracking(url: str) -> str:
     """Removes the parameters that only say how a reader got to the page."""
     head, mark, query = url.partition("?")

@@ -10,7 +10,7 @@ import pycurl
 import pytest
 
 from headwater.errors import ConnectionFailed, FetchFailed, NameUnknown, TimedOut
-from headwater.fetch import dns
+from headwater.fetch.client import addresses_of
 from headwater.fetch.failures import Ended, Outage, failure, is_our_network, name_unknown, no_socket, refused
 
 
@@ -104,14 +104,14 @@ async def test_a_missing_name_and_a_missing_name_server_are_told_apart(
 
     monkeypatch.setattr(socket, "getaddrinfo", failing)
     with pytest.raises(NameUnknown) as caught:
-        await dns.addresses("a.example", 80)
+        await addresses_of("a.example", 80)
     assert bool(caught.value.facts.get("no_way_out")) == no_server
 
 
 async def test_names_can_be_overridden() -> None:
     overrides = ["a.example:80:10.0.0.1,[::1]", "b.example:80:10.0.0.2"]
-    assert await dns.addresses("a.example", 80, overrides) == ["10.0.0.1", "::1"]
-    assert await dns.addresses("127.0.0.1", 80, overrides) == ["127.0.0.1"]
+    assert await addresses_of("a.example", 80, overrides) == ["10.0.0.1", "::1"]
+    assert await addresses_of("127.0.0.1", 80, overrides) == ["127.0.0.1"]
 
 
 def test_a_machine_without_free_sockets_is_our_own_trouble() -> None:

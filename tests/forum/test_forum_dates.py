@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sources.forums.dates import parse_forum_date
+from headwater.sources.dates import parse_forum_date
 from support.posts import NOON
 
 MONDAY_NOON = NOON  # Monday, 2 November 2026, 12:00

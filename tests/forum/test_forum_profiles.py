@@ -13,8 +13,7 @@ from written import NO_PINS, SITE, WRITTEN, Written
 from headwater.model import Image, Item, Page, Reference, Response, Source, SourceState
 from headwater.sources import KINDS, forum
 from headwater.sources.forums import profile
-from headwater.sources.forums.profile import SOFTWARE, profiles
-from headwater.sources.forums.selectors import check_pattern, check_selectors
+from headwater.sources.forums.profile import SOFTWARE, check_pattern, check_selectors, profiles
 from support.posts import NOON
 
 EVERY = [pytest.param(name, written, id=name) for name, written in WRITTEN.items()]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.crawl.images import recognised
 from headwater.errors import NotAnImage
-from headwater.fetch.images import recognised
 from images.painted import HTML, SVG, avif, gif, jpeg, png, png_of_claimed_size, webp
 
 KINDS = [

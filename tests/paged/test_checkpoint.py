@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from headwater.crawl.checkpoint import MOST_SEEN, Checkpoint
+from headwater.crawl.visit.walk import MOST_SEEN, Checkpoint
 from headwater.model import Image, Post, Reader, Request, Source, StoredPost
 from headwater.store import posts
 from headwater.store.sql import Prepared, listed

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from headwater.model import Reader, Request, Response
-from headwater.sources.robots import verdict
+from headwater.parse.process import verdict
 from headwater.store.sources import leases, limits
 from headwater.store.tables import hosts
 from headwater.wire import Parts

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from api.running import running
 from headwater import wire
 from headwater.accounts import tokens
-from headwater.crawl.checkpoint import Checkpoint
+from headwater.crawl.visit.walk import Checkpoint
 from headwater.model import Reader, Source
 from headwater.settings import load
 from headwater.store.visits import statistics

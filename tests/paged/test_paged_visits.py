@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from headwater.crawl.checkpoint import Checkpoint
+from headwater.crawl.visit.walk import Checkpoint
 from headwater.model import Reader, Source
 from headwater.store import sources
 from headwater.store.tables import event_outbox, posts

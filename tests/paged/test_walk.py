@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.crawl.checkpoint import in_order, site_and_board
 from headwater.crawl.visit import walk
+from headwater.crawl.visit.walk import in_order, site_and_board
 from headwater.errors import ReadFailed, StatusRefused
 from headwater.model import Facts, Item, Page, Post, Request, Source
 from headwater.store.visits.items import KnownItem

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin
 
 from headwater.model import Page, Post
-from headwater.sources.feeds.dates import parse_date
+from headwater.sources.dates import parse_date
 from headwater.text import clean_html, plain
 
 HOST = "http://127.0.0.1:8097/"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.sources.feeds.loose import read_loose
+from headwater.sources.feeds.repair import read_loose
 
 NAMES = (
     "links",

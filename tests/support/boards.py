@@ -25,9 +25,8 @@ from headwater.errors import NotAFeed, ReadFailed
 from headwater.ids import uuid7
 from headwater.model import Becoming, Facts, Image, Item, Page, Post, Reader, Request, Response, Source, SourceState
 from headwater.parse.pool import _BY_CODE
-from headwater.parse.process import Parsed, ParseTask, perform
+from headwater.parse.process import Parsed, ParseTask, RobotsVerdict, perform
 from headwater.sources import KINDS, Kind
-from headwater.sources.robots import Verdict
 from headwater.store import sources
 from headwater.store.sources import leases
 from headwater.wire import Parts
@@ -196,7 +195,7 @@ class ParsersHere:
     async def recognise(self, source: Source, response: Response) -> Becoming | None:
         return self._perform(ParseTask("recognise", source, SourceState(), response, MAX_BYTES)).becomes
 
-    async def verdict(self, rules: Response, url: str, agent: str) -> Verdict:
+    async def verdict(self, rules: Response, url: str, agent: str) -> RobotsVerdict:
         task = ParseTask("robots", Source(0, "", ""), SourceState(), rules._replace(url=url), MAX_BYTES, agent=agent)
         return self._perform(task).verdict  # type: ignore[return-value]
 

@@ -16,8 +16,7 @@ from headwater.cli.commands import app
 from headwater.errors import BadDocument
 from headwater.follow import add as following
 from headwater.follow import pool as pooling
-from headwater.follow.pool import Candidate
-from headwater.follow.tiers import BY_NAME
+from headwater.follow.pool import BY_NAME, Candidate
 from headwater.model import Reader
 from headwater.store import sources
 from headwater.store.db import Database

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.follow.tiers import BY_NAME, STAYS_ABOVE, TIERS, tier_for
+from headwater.follow.pool import BY_NAME, STAYS_ABOVE, TIERS, tier_for
 
 NAMES = [tier.name for tier in TIERS]
 averages = st.floats(min_value=0, max_value=1000)

@@ -16,7 +16,7 @@ import pytest
 import structlog
 
 from headwater.api.websub import MOST_AT_ONCE
-from headwater.crawl.push import record_push
+from headwater.crawl.record import record_push
 from headwater.store.db import Database
 from headwater.store.sources import hubs
 from support.hub import Hub, call

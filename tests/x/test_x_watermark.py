@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
-from headwater.crawl.checkpoint import COMPLETED
 from headwater.crawl.record import record
 from headwater.crawl.visit import listing
 from headwater.crawl.visit.shared import VisitTools
+from headwater.crawl.visit.walk import COMPLETED
 from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import Page, Reader, Request, Response, Source, SourceState, Visit

@@ -92,7 +92,7 @@ class RateLimiter:
             log.warning("store.unavailable", error=error.detail)  # the visit pauses the host as well
 
 
-class Window(NamedTuple):
+class RateLimitWindow(NamedTuple):
     """What an API says about its own rate limit: how many requests are left, and in how many seconds it resets."""
 
     left: float | None
@@ -102,7 +102,9 @@ class Window(NamedTuple):
 class LimitedFetch:
     """Sends requests to an API, and pauses the budget when an answer says that the API's own limit is reached."""
 
-    def __init__(self, fetch: Fetch, limiter: RateLimiter, window_of: Callable[[Response], Window | None]) -> None:
+    def __init__(
+        self, fetch: Fetch, limiter: RateLimiter, window_of: Callable[[Response], RateLimitWindow | None]
+    ) -> None:
         self._fetch = fetch
         self._limiter = limiter
         self._window_of = window_of
@@ -121,7 +123,7 @@ class LimitedFetch:
         return with_retry_after(answer, window)
 
 
-def pause_after(status: int, window: Window | None, in_flight: int) -> timedelta | None:
+def pause_after(status: int, window: RateLimitWindow | None, in_flight: int) -> timedelta | None:
     """Returns how long the API wants no more requests; None if it takes more. Pure.
 
     The API has not counted the requests in flight yet, so the last ones of a window are left to them.
@@ -131,7 +133,7 @@ def pause_after(status: int, window: Window | None, in_flight: int) -> timedelta
     return timedelta(seconds=min(window.resets_in, LONGEST_PAUSE))
 
 
-def with_retry_after(answer: Response, window: Window | None) -> Response:
+def with_retry_after(answer: Response, window: RateLimitWindow | None) -> Response:
     """Returns a refusal with a Retry-After header, where it says only in a header of its own when to retry. Pure."""
     if answer.status != 429 or window is None or "retry-after" in answer.headers:
         return answer

@@ -17,7 +17,7 @@ from headwater.access.budget import (
     Fetch,
     LimitedFetch,
     RateLimiter,
-    Window,
+    RateLimitWindow,
     number,
     with_retry_after,
     with_token,
@@ -155,7 +155,7 @@ def token_in(body: bytes) -> RedditToken:
     return token
 
 
-def window_of(answer: Response) -> Window | None:
+def window_of(answer: Response) -> RateLimitWindow | None:
     """Returns what Reddit's headers say about its rate limit; None if they say nothing. Pure."""
     reset = number(answer, "x-ratelimit-reset")
-    return None if reset is None else Window(number(answer, "x-ratelimit-remaining"), reset)
+    return None if reset is None else RateLimitWindow(number(answer, "x-ratelimit-remaining"), reset)

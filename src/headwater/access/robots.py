@@ -18,7 +18,7 @@ from headwater.fetch.body import unpacked
 from headwater.fetch.statuses import judge
 from headwater.model import Request, Response
 from headwater.parse.pool import Parsers
-from headwater.sources.robots import LARGEST
+from headwater.parse.process import LARGEST_ROBOTS
 from headwater.store.db import Database
 from headwater.store.sources import leases, limits
 from headwater.store.sources.limits import RobotsRules
@@ -97,7 +97,7 @@ def _text(answer: Response) -> str:
         judge(answer)
     except StatusRefused as refused:
         raise StatusRefused(f"The site's robots.txt cannot be read: {refused.detail}", **refused.facts) from refused
-    return unpacked(answer, LARGEST * 4)[:LARGEST].decode("utf-8", "replace").replace("\0", "")
+    return unpacked(answer, LARGEST_ROBOTS * 4)[:LARGEST_ROBOTS].decode("utf-8", "replace").replace("\0", "")
 
 
 def _as_answer(rules: RobotsRules) -> Response:

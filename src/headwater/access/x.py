@@ -20,7 +20,7 @@ from headwater.access.budget import (
     Fetch,
     LimitedFetch,
     RateLimiter,
-    Window,
+    RateLimitWindow,
     number,
     with_token,
 )
@@ -200,7 +200,7 @@ def refuse(answer: Response) -> None:
         raise StatusRefused(words, http_status=answer.status)
 
 
-def window_of(answer: Response) -> Window | None:
+def window_of(answer: Response) -> RateLimitWindow | None:
     """Returns what X's headers say about its rate limit; None if they say nothing. Pure.
 
     X gives the time of the reset in seconds since 1970. A reset in the past counts as one second from now.
@@ -209,7 +209,7 @@ def window_of(answer: Response) -> Window | None:
     if reset is None:
         return None
     resets_in = min(max(reset - answer.received_at.timestamp(), 1.0), LONGEST_PAUSE)
-    return Window(number(answer, "x-rate-limit-remaining"), resets_in)
+    return RateLimitWindow(number(answer, "x-rate-limit-remaining"), resets_in)
 
 
 class _Problem(msgspec.Struct):

@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from headwater.app import sources as followed
 from headwater.crawl import warm_up
-from headwater.crawl.checkpoint import Checkpoint
-from headwater.crawl.checkpoint import items_read as items_read
+from headwater.crawl.visit.walk import Checkpoint
+from headwater.crawl.visit.walk import items_read as items_read
 from headwater.errors import NotFound
 from headwater.model import Reader
 from headwater.store.sources import limits

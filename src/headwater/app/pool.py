@@ -11,8 +11,7 @@ from headwater.app import sources as followed
 from headwater.errors import BadInput
 from headwater.follow import pool as pooling
 from headwater.follow.add import Imported
-from headwater.follow.pool import Candidate
-from headwater.follow.tiers import BY_NAME, TIERS, Assignment
+from headwater.follow.pool import BY_NAME, TIERS, Assignment, Candidate
 from headwater.model import Reader
 from headwater.sources import KINDS
 from headwater.store.sources import pool

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy import Connection
 
 from headwater import text
-from headwater.crawl.push import receive
+from headwater.crawl.record import receive
 from headwater.errors import NotFound
 from headwater.follow import push
 from headwater.follow.push import PATH as PATH

@@ -11,7 +11,7 @@ from headwater.app import pool
 from headwater.cli.output import exit_if, json_line, say, table
 from headwater.cli.session import Json, SourceName, opened
 from headwater.errors import BadInput
-from headwater.follow.tiers import Assignment
+from headwater.follow.pool import Assignment
 
 app = typer.Typer(help="The pool: sources that are watched for everybody, by category and tier.", no_args_is_help=True)
 tiers = typer.Typer(help="How often each source is visited, by how much it publishes.")

@@ -1,25 +1,30 @@
-"""What is written at the end of a visit, or after each page of a list, in one transaction with its events."""
+"""What is written after a visit, after each page of a list, or after a push: in one transaction with its events."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+import structlog
 from sqlalchemy import Connection
 
 from headwater import urls
-from headwater.crawl.checkpoint import Checkpoint
-from headwater.errors import BadAddress
+from headwater.crawl.visit.walk import Checkpoint
+from headwater.errors import BadAddress, SourceFailure
 from headwater.events import catalogue
 from headwater.events.catalogue import PostFacts, SourceFacts, SourceTrouble
-from headwater.model import Event, Item, Post, SavedVisit, StoredPost, Visit
+from headwater.model import Event, Item, Post, Response, SavedVisit, SourceState, StoredPost, Visit
+from headwater.parse.pool import Parsers
 from headwater.store import posts, visits
+from headwater.store.db import Database
 from headwater.store.log import outbox
 from headwater.store.sources import hubs, leases
-from headwater.store.sources.hubs import HubReport
+from headwater.store.sources.hubs import HubReport, HubSubscription
 from headwater.store.visits import items
 from headwater.store.visits.items import KnownItem
+
+log = structlog.get_logger(__name__)
 
 
 def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[SavedVisit]:
@@ -131,3 +136,28 @@ def report(saved: SavedVisit) -> dict[str, object]:
         "seconds": round(visit.seconds, 3),
         "error": error,
     }
+
+
+async def receive(
+    db: Database, parsers: Parsers | None, one: HubSubscription, pushed: Response, now: Callable[[], datetime]
+) -> SavedVisit | None:
+    """Stores what was pushed. If this process cannot parse it, the source is visited instead."""
+    source = one.source
+    if parsers is not None:
+        try:
+            page = await parsers.read(source, SourceState(), pushed)
+        except SourceFailure as error:
+            log.warning("push.unreadable", source=source.address, code=error.code, error=error.detail)
+        else:
+            return await db.write(record_push, source.id, page.posts, now())
+    await db.write(hubs.bring_forward, source.id, now())
+    return None
+
+
+def record_push(conn: Connection, source_id: int, posts: list[Post], now: datetime) -> SavedVisit | None:
+    """Writes posts, their events and the trust they earn, in one transaction."""
+    saved = hubs.save_push(conn, source_id, posts, now)
+    if saved is not None:
+        outbox.append(conn, events_of(saved), now)
+        hubs.record_push(conn, source_id, saved.count("new") + saved.count("edited"), now)
+    return saved

@@ -7,7 +7,9 @@ that each one passes the same rules. HTTP statuses are answers, not errors. Bodi
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -15,15 +17,16 @@ from weakref import WeakValueDictionary
 import pycurl
 
 from headwater.errors import FetchFailed, NameUnknown, TimedOut, TooManyRedirects
-from headwater.fetch import dns, failures, hops
-from headwater.fetch.curl import Handle, Options, trusted_certificates
+from headwater.fetch import failures, hops
+from headwater.fetch.curl import OK, Handle, Options, Transfers, trusted_certificates
 from headwater.fetch.guard import AddressGuard
 from headwater.fetch.hops import Hop
-from headwater.fetch.transfers import OK, Transfers
 from headwater.model import Request, Response
 
 MAX_BYTES = 10 * 1024 * 1024
 _LOOKUP_AGAIN_SECONDS = 2.0
+# A lookup cannot be interrupted. In these threads, one that hangs keeps nobody else waiting.
+_LOOKUPS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="dns")
 
 
 class FetchLimits(NamedTuple):
@@ -166,7 +169,7 @@ class Client:
         """Asks again, because libcurl does not distinguish an unknown name from an unreachable name server."""
         try:
             async with asyncio.timeout(_LOOKUP_AGAIN_SECONDS):
-                await dns.addresses(hop.host, hop.port)
+                await addresses_of(hop.host, hop.port)
         except NameUnknown as error:
             return error
         except TimeoutError:
@@ -177,10 +180,28 @@ class Client:
         """Checks all addresses of a host first, because behind a proxy we do not see the connection."""
         try:
             async with asyncio.timeout(left):
-                found = await dns.addresses(hop.host, hop.port, self._options.resolve)
+                found = await addresses_of(hop.host, hop.port, self._options.resolve)
         except TimeoutError as error:
             raise failures.name_unknown(hop.host, no_name_server=True) from error
         for ip in found:
             reason = self._options.guard.refusal(ip, hop.port)
             if reason:
                 raise failures.refused(hop.host, reason)
+
+
+async def addresses_of(host: str, port: int, resolve: Sequence[str] = ()) -> list[str]:
+    """Returns the numeric addresses of a host, looked up without libcurl. Raises NameUnknown.
+
+    `resolve` has overrides as curl writes them (`host:port:address,address`).
+    """
+    for entry in resolve:
+        if entry.startswith(f"{host}:{port}:"):
+            return [address.strip("[]") for address in entry.removeprefix(f"{host}:{port}:").split(",")]
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.run_in_executor(_LOOKUPS, socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise failures.name_unknown(host, no_name_server=error.errno == socket.EAI_AGAIN) from error
+    except UnicodeError as error:
+        raise failures.name_unknown(host) from error
+    return [str(address[0]) for *_, address in found]

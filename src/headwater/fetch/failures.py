@@ -18,7 +18,7 @@ from headwater.errors import (
     NameUnknown,
     TimedOut,
 )
-from headwater.fetch.transfers import CLOSED
+from headwater.fetch.curl import CLOSED
 
 # libcurl's codes that pycurl has no name for.
 _WEIRD_SERVER_REPLY, _HTTP2_STREAM, _TOO_LARGE = 8, 92, 100

@@ -31,7 +31,10 @@ class Imported(NamedTuple):
 
 
 def kind_and_address(typed: str) -> tuple[str, str]:
-    """The kind and address that a person means. What no kind knows by its spelling is the address of a feed or site."""
+    """Returns the kind and address that a person means.
+
+    What no kind knows by its spelling is the address of a feed or site.
+    """
     for kind in KINDS.values():
         address = kind.address_of(typed) if kind.address_of else None
         if address:

@@ -24,7 +24,7 @@ class Search(NamedTuple):
 
 
 def choices() -> list[tuple[str, str]]:
-    """What a person may want a site to be read as, where its address does not say it: (kind, name)."""
+    """Returns what a person may want a site to be read as, where its address does not say it: (kind, name)."""
     return [(kind.name, f"a {kind.label}") for kind in KINDS.values() if kind.recognise]
 
 

@@ -1,11 +1,16 @@
-"""The pool of sources: importing a list of them, and giving each source its tier."""
+"""The pool of sources: importing a list of them, and giving each source its tier.
+
+How much a source publishes decides its tier, and the tier how often it is visited. A source enters a tier when its
+average reaches the border, and leaves it only when the average has fallen well below. So a source whose average hovers
+around a border does not change its tier with every visit. `tier_for` and what it needs are pure.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -13,13 +18,14 @@ from sqlalchemy import Connection
 
 from headwater import urls
 from headwater.errors import BadAddress, BadDocument
-from headwater.follow import tiers
 from headwater.follow.add import Imported, follow, kind_and_address
-from headwater.follow.tiers import BY_NAME, Assignment
 from headwater.model import Reader
+from headwater.sources import KINDS
 from headwater.store.sources import moves, pool
+from headwater.store.sources.pool import SourceRank, TierChange
 
 COLUMNS = ["source", "tier", "categories"]
+STAYS_ABOVE = 0.9  # of the border: below this a source leaves its tier
 
 
 class Candidate(NamedTuple):
@@ -60,7 +66,7 @@ def _candidate(cells: list[str], line: int) -> Candidate:
 
 
 def address_of(source: str) -> str:
-    """The address of what a list names, such as r/name. One that cannot be used is refused later, by itself."""
+    """Returns the address of what a list names, such as r/name. One that cannot be used is refused later, by itself."""
     try:
         return kind_and_address(source)[1]
     except BadAddress:
@@ -96,14 +102,14 @@ def _enter(conn: Connection, source_id: int, candidate: Candidate, now: datetime
     pool.enter(conn, source_id, candidate.categories, now)
     standing = pool.rank_of(conn, source_id)
     assert standing is not None
-    tier = tiers.tier_for(standing.average, standing.tier or candidate.tier, standing.pinned)
+    tier = tier_for(standing.average, standing.tier or candidate.tier, standing.pinned)
     assert tier is not None
-    pool.assign(conn, [tiers.place_in(tier, standing)])
+    pool.assign(conn, [place_in(tier, standing)])
 
 
 def assignments(conn: Connection) -> list[Assignment]:
     """Returns the tier that every visited source should have by its average and its pin."""
-    return tiers.assignments(pool.ranks(conn))
+    return _assigned(pool.ranks(conn))
 
 
 def apply_tiers(conn: Connection) -> list[Assignment]:
@@ -112,13 +118,13 @@ def apply_tiers(conn: Connection) -> list[Assignment]:
 
 
 def apply_pool_tiers(conn: Connection) -> list[Assignment]:
-    """Gives the sources of the pool their tiers. All others keep their interval until somebody runs `apply_tiers`."""
-    return _apply(conn, tiers.assignments(one for one in pool.pooled(conn) if one.active))
+    """Gives the sources of the pool their  All others keep their interval until somebody runs `apply_tiers`."""
+    return _apply(conn, _assigned(one for one in pool.pooled(conn) if one.active))
 
 
 def _apply(conn: Connection, found: list[Assignment]) -> list[Assignment]:
     changed = [one for one in found if one.changes]
-    pool.assign(conn, [tiers.place_in(one.tier, one.standing) for one in changed if one.tier])
+    pool.assign(conn, [place_in(one.tier, one.standing) for one in changed if one.tier])
     return changed
 
 
@@ -127,4 +133,67 @@ def pin_tier(conn: Connection, source_id: int, tier: str | None) -> None:
     pool.pin(conn, source_id, tier)
     standing = pool.rank_of(conn, source_id)
     if tier is not None and standing is not None:
-        pool.assign(conn, [tiers.place_in(BY_NAME[tier], standing)])
+        pool.assign(conn, [place_in(BY_NAME[tier], standing)])
+
+
+class Tier(NamedTuple):
+    """A tier: the lowest average of valid posts, how often it is visited, and which listing of a community is read."""
+
+    name: str
+    from_average: float
+    every: timedelta
+    sort: str
+    time_filter: str
+    limit: int
+
+    @property
+    def interval_seconds(self) -> int:
+        return int(self.every.total_seconds())
+
+
+TIERS = (
+    Tier("high", 20.0, timedelta(hours=2), "new", "week", 50),
+    Tier("medium", 10.0, timedelta(hours=6), "top", "week", 80),
+    Tier("low", 0.0, timedelta(hours=24), "top", "month", 100),
+)
+BY_NAME = {tier.name: tier for tier in TIERS}
+_RANK = {tier.name: place for place, tier in enumerate(TIERS)}
+
+
+class Assignment(NamedTuple):
+    """The tier that a source should have; None if nothing is known about it yet."""
+
+    standing: SourceRank
+    tier: Tier | None
+
+    @property
+    def changes(self) -> bool:
+        if self.tier is None:
+            return False
+        now = self.standing
+        return (now.tier, now.interval_seconds) != (self.tier.name, self.tier.interval_seconds)
+
+
+def tier_for(average: float | None, current: str | None = None, pinned: str | None = None) -> Tier | None:
+    """Returns the tier of a source. A pin overrides the average; without an average, the current tier stays."""
+    if pinned is not None:
+        return BY_NAME[pinned]
+    if average is None:
+        return BY_NAME[current] if current is not None else None
+    return next((tier for tier in TIERS if average >= _border(tier, current)), TIERS[-1])
+
+
+def _border(tier: Tier, current: str | None) -> float:
+    had = current is not None and _RANK[tier.name] >= _RANK[current]
+    return tier.from_average * STAYS_ABOVE if had else tier.from_average
+
+
+def _assigned(standings: Iterable[SourceRank]) -> list[Assignment]:
+    return [Assignment(one, tier_for(one.average, one.tier, one.pinned)) for one in standings]
+
+
+def place_in(tier: Tier, standing: SourceRank) -> TierChange:
+    """Returns what the tier means for this source. Only some kinds have listings to choose from."""
+    listing = {"sort": tier.sort, "time_filter": tier.time_filter, "limit": tier.limit}
+    settings = listing if KINDS[standing.kind].has_listings else {}
+    return TierChange(standing.source_id, tier.name, tier.interval_seconds, settings)

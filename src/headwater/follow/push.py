@@ -4,7 +4,7 @@
     2. the hub is asked to push, and again before a lease ends   `ask_hubs`
     3. the hub verifies that it was us                           `api/websub.py`
     4. the hub pushes, and its signature is checked              `is_signed`
-    5. what it pushed is parsed and stored as after a visit      `crawl/push.py`
+    5. what it pushed is parsed and stored as after a visit      `receive` in `crawl/record.py`
 
 Polling goes on, only less often. The next visit finds what a push missed or a crash lost.
 """

@@ -14,8 +14,7 @@ import msgspec
 
 from headwater import errors
 from headwater.model import Becoming, Item, Page, Response, Source, SourceState
-from headwater.parse.process import LENGTH_BYTES, Parsed, ParseTask
-from headwater.sources.robots import Verdict
+from headwater.parse.process import LENGTH_BYTES, Parsed, ParseTask, RobotsVerdict
 
 MAX_ANSWER = 256 * 1024 * 1024
 MOST_DOCUMENTS = 10_000  # per process: libxml2 keeps every element name it has ever seen
@@ -54,7 +53,7 @@ class Parsers:
         """Returns the kind that can read this page, with its settings; None if there is none."""
         return (await self._perform(ParseTask("recognise", source, SourceState(), response, self._max_bytes))).becomes
 
-    async def verdict(self, rules: Response, url: str, agent: str) -> Verdict:
+    async def verdict(self, rules: Response, url: str, agent: str) -> RobotsVerdict:
         """Returns what a robots.txt says to `agent` about an address."""
         task = ParseTask(
             "robots", Source(0, "", ""), SourceState(), rules._replace(url=url), self._max_bytes, agent=agent

@@ -13,17 +13,19 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import BinaryIO, NamedTuple
 
 import msgspec
+from protego import Protego
 
 from headwater import errors
 from headwater.fetch.body import unpacked
 from headwater.model import Becoming, Item, Page, Response, Source, SourceState
-from headwater.sources import KINDS, Kind, discovery, robots
-from headwater.sources.robots import Verdict
+from headwater.sources import KINDS, Kind, discovery
 
 LENGTH_BYTES = 4
+LARGEST_ROBOTS = 512_000  # bytes; the standard asks for 500 KiB, and the rest is ignored
 
 
 class ParseTask(NamedTuple):
@@ -42,13 +44,20 @@ class ParseTask(NamedTuple):
     agent: str = ""
 
 
+class RobotsVerdict(NamedTuple):
+    """What a robots.txt says (RFC 9309): whether a page may be read, and the seconds it wants between requests."""
+
+    allowed: bool = True
+    delay: float | None = None
+
+
 class Parsed(NamedTuple):
     """The result of a task, or the code and message of the error."""
 
     page: Page | None = None
     links: list[str] = []
     becomes: Becoming | None = None
-    verdict: Verdict | None = None
+    verdict: RobotsVerdict | None = None
     error_code: str | None = None
     error: str = ""
 
@@ -73,8 +82,8 @@ def _performed(task: ParseTask, response: Response, kinds: Mapping[str, Kind]) -
     if task.what == "recognise":
         return Parsed(becomes=_recognised(task.source, response, kinds))
     if task.what == "robots":
-        rules = response.body[: robots.LARGEST].decode("utf-8", "replace")
-        return Parsed(verdict=robots.verdict(rules, response.url, task.agent))
+        rules = response.body[:LARGEST_ROBOTS].decode("utf-8", "replace")
+        return Parsed(verdict=verdict(rules, response.url, task.agent))
     kind = kinds[task.source.kind]
     if task.what == "item":
         assert kind.read_item is not None
@@ -91,6 +100,17 @@ def _recognised(source: Source, response: Response, kinds: Mapping[str, Kind]) -
         if settings is not None:
             return Becoming(kind.name, settings)
     return None
+
+
+def verdict(rules: str, url: str, agent: str) -> RobotsVerdict:
+    """Returns what a robots.txt says about the page at `url` to the program named `agent`."""
+    parsed = _parsed(rules)
+    return RobotsVerdict(parsed.can_fetch(url, agent), parsed.crawl_delay(agent))
+
+
+@lru_cache(maxsize=16)
+def _parsed(rules: str) -> Protego:
+    return Protego.parse(rules)
 
 
 def serve(requests: BinaryIO, answers: BinaryIO, cpu_seconds: float, memory_mb: int) -> None:

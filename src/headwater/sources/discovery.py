@@ -14,9 +14,8 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from headwater.sources.feeds.encoding import as_utf8
-from headwater.sources.feeds.markup import joined
 from headwater.text import plain
-from headwater.urls import safe_link
+from headwater.urls import joined, safe_link
 
 MAX_LINKS = 30
 MAX_PAGE = 2_000_000
@@ -60,7 +59,7 @@ def looks_like_feed(body: bytes) -> bool:
 
 
 def links_in_page(body: bytes, url: str) -> list[FeedLink]:
-    """The feeds that a page links to, best first; feeds of comments last."""
+    """Returns the feeds that a page links to, best first; feeds of comments last."""
     page = LexborHTMLParser(as_utf8(body[:MAX_PAGE], None).decode("utf-8", "replace"))
     base = _base_of(page, url)
     ranked: dict[str, tuple[tuple[int, ...], FeedLink]] = {}
@@ -117,7 +116,7 @@ _USUAL_NAMES = (
 
 
 def address_rules(address: str) -> list[str]:
-    """Feed addresses that follow from the address alone, for sites with a known rule."""
+    """Returns feed addresses that follow from the address alone, for sites with a known rule."""
     try:
         parts = urlsplit(address if "://" in address else f"https://{address}")
     except ValueError:

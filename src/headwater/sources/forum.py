@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from headwater.model import Item, Page, Request, Response, Source, SourceState
 from headwater.sources.forums import discourse, flarum
 from headwater.sources.forums.guess import guess_thread
-from headwater.sources.forums.lists import guess_list, read_list
-from headwater.sources.forums.page import forum_page, is_json, nothing_found
+from headwater.sources.forums.pages import guess_list, has_posts, is_json, nothing_found, read_list, read_thread
 from headwater.sources.forums.profile import check as check
 from headwater.sources.forums.profile import profile_for, settings_of, software_of
-from headwater.sources.forums.threads import has_posts, read_thread
 from headwater.sources.kind import Kind
+from headwater.sources.web_page import forum_page
 
 NO_THREADS = "No threads were found on this page. Is it the list of a board?"
 THREAD_INSTEAD = "This page is a thread. Follow the board that it is in instead."
@@ -45,13 +44,13 @@ _AS_JSON = {
 
 
 def first(source: Source, state: SourceState) -> Request:
-    """The first page of the board's list."""
+    """Returns the request for the first page of the board's list."""
     as_json = _AS_JSON.get(settings_of(source.settings).profile)
     return as_json.list_request(source.address) if as_json else Request(source.address, _HEADERS)
 
 
 def read(source: Source, state: SourceState, response: Response) -> Page:
-    """The threads on a page of the list."""
+    """Returns the threads on a page of the list."""
     settings = settings_of(source.settings)
     if is_json(response):
         return _AS_JSON.get(settings.profile, _DISCOURSE).read_list(response)
@@ -68,7 +67,7 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
 
 
 def read_item(source: Source, item: Item, response: Response) -> Page:
-    """The posts on a page of a thread."""
+    """Returns the posts on a page of a thread."""
     settings = settings_of(source.settings)
     if is_json(response):
         return _AS_JSON.get(settings.profile, _DISCOURSE).read_thread(item, response)
@@ -83,7 +82,7 @@ def read_item(source: Source, item: Item, response: Response) -> Page:
 
 
 def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
-    """The settings with which a page can be read as a forum's; None if its software is unknown."""
+    """Returns the settings with which a page can be read as a forum's; None if its software is unknown."""
     if is_json(response):
         return None
     profile = software_of(forum_page(response))

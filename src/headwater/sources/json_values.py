@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed, TooDeep
-from headwater.sources.interstitials import page_instead
+from headwater.sources.web_page import page_instead
 from headwater.text import printable
 
 Json = dict[str, Any]
@@ -16,7 +16,7 @@ LARGEST_COUNT = 2**31 - 1
 
 
 def document_in(body: bytes, sender: str) -> Any:
-    """The document that an API sent. Raises a ReadFailed if the answer is something else."""
+    """Returns the document that an API sent. Raises a ReadFailed if the answer is something else."""
     body = body.strip(b" \t\r\n\0")
     if not body:
         raise EmptyAnswer(f"{sender} sent an empty answer.")
@@ -27,7 +27,7 @@ def document_in(body: bytes, sender: str) -> Any:
 
 
 def _read_leniently(body: bytes, sender: str, reason: orjson.JSONDecodeError) -> Any:
-    """orjson refuses half a character (a lone surrogate), which is no reason to lose a page of posts."""
+    """Returns a document that orjson refuses: a lone surrogate is no reason to lose a page of posts."""
     try:
         return json.loads(body)
     except RecursionError as error:
@@ -43,7 +43,7 @@ def _not_json(body: bytes, sender: str, reason: orjson.JSONDecodeError) -> ReadF
 
 
 def record(within: Json, *names: str) -> Json:
-    """The object at the end of a path; an empty one if there is none."""
+    """Returns the object at the end of a path; an empty one if there is none."""
     for name in names:
         inner = within.get(name)
         within = inner if isinstance(inner, dict) else {}
@@ -51,7 +51,7 @@ def record(within: Json, *names: str) -> Json:
 
 
 def records(value: Any) -> list[Json]:
-    """The objects in a list; none if the value is no list."""
+    """Returns the objects in a list; none if the value is no list."""
     return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
 
 
@@ -61,7 +61,7 @@ def text(within: Json, name: str) -> str:
 
 
 def count(within: Json, name: str, least: int = 0) -> int | None:
-    """An integer that fits into our tables."""
+    """Returns an integer that fits into our tables; None if there is none."""
     value = within.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_COUNT:
         return None
@@ -69,7 +69,7 @@ def count(within: Json, name: str, least: int = 0) -> int | None:
 
 
 def number(within: Json, name: str) -> int | None:
-    """A count, or an id that is a number, even if it is written as text."""
+    """Returns a count, or an id that is a number, even if it is written as text."""
     value = within.get(name)
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
@@ -77,5 +77,5 @@ def number(within: Json, name: str) -> int | None:
 
 
 def one_line(text: str, most: int) -> str:
-    """Plain text on one line. Names and titles in an API are not HTML, whatever they look like."""
+    """Returns plain text on one line. Names and titles in an API are not HTML, whatever they look like."""
     return " ".join(printable(text).split())[:most].strip()

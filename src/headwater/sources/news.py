@@ -1,8 +1,8 @@
 """News sites: their lists of articles, and the articles.
 
 A list is a page with links, a JSON endpoint or a sitemap. The source's settings say which it is and how it is addressed
-(`sites.settings`). Without settings, articles are found by what their links have in common (`sites.links`), and the
-next page by the link to it (`sites.paging`). `sites.article` finds the text of an article on its page.
+(`sites.settings`). Without settings, articles are found by what their links have in common, and the next page by the
+link to it (`sites.links`). `sites.article` finds the text of an article on its page.
 """
 
 from __future__ import annotations
@@ -15,17 +15,14 @@ from lxml.html import HtmlElement
 
 from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed
 from headwater.model import Facts, Item, Page, Post, Request, Response, Source, SourceState
-from headwater.sources.feeds.dates import plausible
-from headwater.sources.interstitials import blocked
+from headwater.sources.dates import plausible
 from headwater.sources.kind import Kind
 from headwater.sources.sites.article import article_in
-from headwater.sources.sites.endpoint import ListedArticle, read_endpoint
-from headwater.sources.sites.links import discovered, selected
+from headwater.sources.sites.links import discovered, linked_next_page, selected
+from headwater.sources.sites.lists import ListedArticle, looks_like_sitemap, read_endpoint, read_sitemap
 from headwater.sources.sites.metadata import metadata_of
-from headwater.sources.sites.page import news_page
-from headwater.sources.sites.paging import first_address, linked_next_page, next_address
-from headwater.sources.sites.settings import NewsSettings, pattern, settings_of
-from headwater.sources.sites.sitemap import looks_like_sitemap, read_sitemap
+from headwater.sources.sites.settings import NewsSettings, first_address, next_address, pattern, settings_of
+from headwater.sources.web_page import blocked, news_page
 from headwater.text import text_hash
 from headwater.urls import identity, safe_link
 
@@ -46,7 +43,7 @@ def check(settings: Mapping[str, Any]) -> None:
 
 
 def read(source: Source, state: SourceState, response: Response) -> Page:
-    """The articles on a page of the list. Those that the list contains in full are posts right away."""
+    """Returns the articles on a page of the list. Those that the list contains in full are posts right away."""
     settings = settings_of(source.settings)
     if not response.body.strip(b" \t\r\n\0"):
         raise EmptyAnswer("The server sent an empty answer.")
@@ -60,7 +57,7 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
 
 
 def read_item(source: Source, item: Item, response: Response) -> Page:
-    """The article of an item. Its id is the item's; the page only decides its address."""
+    """Returns the article of an item. Its id is the item's; the page only decides its address."""
     page = news_page(response)
     metadata = metadata_of(page, response.received_at)
     article = article_in(page, metadata)
@@ -85,7 +82,7 @@ def read_item(source: Source, item: Item, response: Response) -> Page:
 
 
 def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
-    """The settings with which the page can be followed as a list; None if it is not a list."""
+    """Returns the settings with which the page can be followed as a list; None if it is not a list."""
     if looks_like_sitemap(response.body):
         return {"form": "sitemap"}
     try:
@@ -189,7 +186,7 @@ def _form_of(response: Response) -> str:
 
 
 def _id(settings: NewsSettings, url: str) -> str:
-    """The id in the address, if a pattern says where it is; else the normalised address."""
+    """Returns the id in the address, if a pattern says where it is; else the normalised address."""
     if settings.id_pattern and (found := pattern(settings.id_pattern).search(url)) and found[1]:
         return found[1][:MAX_ID]
     id = identity(url)
@@ -197,7 +194,7 @@ def _id(settings: NewsSettings, url: str) -> str:
 
 
 def _within(settings: NewsSettings, items: list[Item]) -> list[Item]:
-    """The items within `min_id` and `max_id`, and those whose ids are not numbers."""
+    """Returns the items within `min_id` and `max_id`, and those whose ids are not numbers."""
     low, high = settings.min_id, settings.max_id
     if low is None and high is None:
         return items
@@ -209,7 +206,10 @@ def _has_number(item: Item) -> bool:
 
 
 def _in_order(settings: NewsSettings, items: list[Item]) -> tuple[Item, ...]:
-    """The items in reading order. Ascending lists start at the lowest id, so that the watermark never skips one."""
+    """Returns the items in reading order.
+
+    Ascending lists start at the lowest id, so that the watermark never skips one.
+    """
     if settings.order == "ascending" and all(map(_has_number, items)):
         return tuple(sorted(items, key=lambda item: int(item.id)))
     return tuple(items)

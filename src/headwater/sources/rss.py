@@ -18,24 +18,23 @@ from lxml import etree
 
 from headwater.errors import EmptyAnswer, NotAFeed, TooDeep
 from headwater.model import Page, Request, Response, Source, SourceState
-from headwater.sources.feeds.doctype import without_doctype
 from headwater.sources.feeds.encoding import as_utf8
 from headwater.sources.feeds.json import read_json
-from headwater.sources.feeds.loose import read_loose
-from headwater.sources.feeds.posts import page_from
-from headwater.sources.feeds.raw import RawFeed
+from headwater.sources.feeds.posts import RawFeed, page_from
 from headwater.sources.feeds.repair import (
     entries_begun,
     has_unclosed_text,
     holds_feed,
+    read_loose,
     trimmed,
     with_characters_repaired,
     with_structure_repaired,
     with_text_escaped,
+    without_doctype,
 )
 from headwater.sources.feeds.xml import read_tree
-from headwater.sources.interstitials import is_html, page_instead
 from headwater.sources.kind import Kind
+from headwater.sources.web_page import is_html, page_instead
 from headwater.urls import safe_link
 
 ACCEPT = (
@@ -65,7 +64,10 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
 
 
 def _links_in_header(header: str | None) -> dict[str, str]:
-    """The addresses in a Link header (RFC 8288) by their relation (`hub`, `self`, …), as written; the first wins."""
+    """Returns the addresses in a Link header (RFC 8288), as written, by their relation (`hub`, `self`, …).
+
+    If a relation occurs twice, the first one counts.
+    """
     found: dict[str, str] = {}
     for address, parameters in _LINK.findall(header or ""):
         rel = _REL.search(parameters)
@@ -75,7 +77,10 @@ def _links_in_header(header: str | None) -> dict[str, str]:
 
 
 def _pushed_by(page: Page, links: dict[str, str], url: str) -> Page:
-    """In WebSub the header overrides the document: for the hub, and for the address by which the hub knows the feed."""
+    """Returns the page with the hub, and the address by which the hub knows the feed, from the header.
+
+    In WebSub the header overrides the document.
+    """
     hub, itself = safe_link(links["hub"], url), safe_link(links.get("self"), url)
     facts = page.facts
     return page._replace(facts=facts._replace(hub=hub or facts.hub, self_url=itself or facts.self_url))
@@ -84,7 +89,7 @@ def _pushed_by(page: Page, links: dict[str, str], url: str) -> Page:
 def read_feed(
     body: bytes, *, url: str, content_type: str | None, received_at: datetime, language: str | None = None
 ) -> Page:
-    """The posts and facts in a document that came from `url`. Raises a ReadFailed if it is not a feed.
+    """Returns the posts and facts in a document that came from `url`. Raises a ReadFailed if it is not a feed.
 
     `language` is what the headers say, for documents that do not say it themselves.
     """
@@ -95,7 +100,7 @@ def read_feed(
 
 
 def parse_feed(body: bytes, content_type: str | None) -> RawFeed:
-    """Everything that a document says, before the rules are applied."""
+    """Returns everything that a document says, before the rules are applied."""
     body = as_utf8(body, content_type).strip(b" \t\r\n\0")
     if not body:
         raise EmptyAnswer("The server sent an empty answer.")
@@ -113,7 +118,7 @@ def parse_feed(body: bytes, content_type: str | None) -> RawFeed:
 
 
 def _feed_in_page(body: bytes) -> RawFeed:
-    """A few feeds are wrapped in a web page. Any other page is not a feed."""
+    """Returns the feed that is wrapped in a web page, as a few are. Raises a ReadFailed for any other page."""
     if holds_feed(body):
         try:
             return _parse_xml(trimmed(body))

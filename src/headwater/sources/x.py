@@ -75,7 +75,7 @@ class XSettings(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def address_of(typed: str) -> str | None:
-    """The address of an account or a search, however a person spells it; None if it is something else."""
+    """Returns the address of an account or a search, however a person spells it; None if it is something else."""
     typed = typed.strip()
     found = _ACCOUNT.fullmatch(typed.partition("?")[0].partition("#")[0])
     if found and found["name"].lower() not in _NO_ACCOUNTS:
@@ -112,7 +112,7 @@ def check(settings: Mapping[str, Any]) -> None:
 
 
 def first(source: Source, state: SourceState) -> Request:
-    """The first page of what is newer than the watermark; the look-up if an account's id is not known yet."""
+    """Returns the request for the first page after the watermark, or for an account's id if it is not known yet."""
     query = _query_of(source)
     if query:
         return _list("/2/tweets/search/recent", {"query": query, **_query_for(source, state)})
@@ -124,7 +124,7 @@ def first(source: Source, state: SourceState) -> Request:
 
 
 def within_reach(request: Request, now: datetime) -> Request:
-    """The same request, without a `since_id` that X would refuse because the search does not go back that far."""
+    """Returns the same request without a `since_id` that X would refuse because its search does not go back so far."""
     parts = urlsplit(request.url)
     query = dict(parse_qsl(parts.query))
     since = query.get("since_id", "")
@@ -220,7 +220,7 @@ def _ends_early(url: str, count: int) -> bool:
 
 
 def _depth(url: str) -> int:
-    """How many posts were on the pages before this one."""
+    """Returns how many posts were on the pages before this one."""
     depth = urlsplit(url).fragment
     return int(depth) if depth.isascii() and depth.isdigit() and len(depth) < 10 else 0
 
@@ -266,7 +266,7 @@ def _title(source: Source, document: Json) -> str:
 
 
 def _refusal(document: Json, source: Source) -> ReadFailed:
-    """The failure to report for what X sent instead of posts."""
+    """Returns the failure to report for what X sent instead of posts."""
     reason = x_posts.why_unavailable(document)
     if reason == "protected":
         return Blocked(PROTECTED)

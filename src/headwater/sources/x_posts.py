@@ -54,13 +54,13 @@ def is_id(id: str) -> bool:
 
 
 def created_at_of(id: str) -> datetime | None:
-    """When the post with this id was made; None if the id is too old to contain its time."""
+    """Returns when the post with this id was made; None if the id is too old to contain its time."""
     number = int(id)
     return SNOWFLAKES_SINCE + timedelta(milliseconds=number >> 22) if number >= SMALLEST_SNOWFLAKE else None
 
 
 def posts_in(listed: Sequence[Json], document: Json, received_at: datetime) -> list[Post]:
-    """The listed posts, each once and in its newest version."""
+    """Returns the listed posts, each once and in its newest version."""
     included = _included(document)
     newest: dict[str, Json] = {}
     for tweet in listed:
@@ -74,7 +74,7 @@ def posts_in(listed: Sequence[Json], document: Json, received_at: datetime) -> l
 
 
 def name_of_account(document: Json, handle: str) -> str:
-    """What the account calls itself, if the answer says it."""
+    """Returns what the account calls itself, if the answer says it."""
     users = _included(document).users.values()
     return next((full_name(user) for user in users if _handle(user).lower() == handle.lower()), "")
 
@@ -85,7 +85,7 @@ def full_name(user: Json) -> str:
 
 
 def why_unavailable(document: Json) -> str | None:
-    """Why X sent nothing at all: protected, suspended, withheld or deleted; None if it does not say."""
+    """Returns why X sent nothing at all: protected, suspended, withheld or deleted; None if it does not say."""
     errors = document.get("errors")
     return next((_reason(error) for error in records(errors) if "/problems/" in text(error, "type")), None)
 
@@ -149,7 +149,7 @@ def _id(tweet: Json) -> str | None:
 
 
 def _identity(tweet: Json) -> str:
-    """The id of a post's first version. Each edit has an id of its own."""
+    """Returns the id of a post's first version. Each edit has an id of its own."""
     return _history(tweet)[0]
 
 
@@ -160,7 +160,7 @@ def _history(tweet: Json) -> list[str]:
 
 
 def _references(tweet: Json) -> dict[str, str]:
-    """The posts that a post refers to, by type, the most telling first."""
+    """Returns the posts that a post refers to, by type, the most telling first."""
     found = {
         REFERENCES[kind]: id
         for one in records(tweet.get("referenced_tweets"))
@@ -177,7 +177,7 @@ def _reference(references: Mapping[str, str], included: Included) -> Reference |
 
 
 def _content(tweet: Json, included: Included) -> str:
-    """The text of a post, the post it quotes and its images, as clean HTML."""
+    """Returns the text of a post, the post it quotes and its images, as clean HTML."""
     quoted_id = _references(tweet).get("quote")
     quoted = included.tweets.get(quoted_id) if quoted_id else None
     html = _text_html(tweet, quoted_id if quoted else None)
@@ -192,7 +192,7 @@ def _content(tweet: Json, included: Included) -> str:
 
 
 def _text_html(tweet: Json, quoted_id: str | None) -> str:
-    """The text, with X's short links expanded. Links to what is shown anyway are left out."""
+    """Returns the text, with X's short links expanded. Links to what is shown anyway are left out."""
     note = record(tweet, "note_tweet")
     full = note if text(note, "text") else tweet
     targets = _targets(full, quoted_id)
@@ -216,7 +216,7 @@ def _link(short: str, targets: Mapping[str, tuple[str, str] | None]) -> str:
 
 
 def _targets(full: Json, quoted_id: str | None) -> dict[str, tuple[str, str] | None]:
-    """Where each short link leads, and its text; None if the post shows the target itself."""
+    """Returns where each short link leads, and its text; None if the post shows the target itself."""
     targets: dict[str, tuple[str, str] | None] = {}
     for url in records(record(full, "entities").get("urls")):
         link = safe_link(text(url, "unwound_url"), None) or safe_link(text(url, "expanded_url"), None)
@@ -276,7 +276,10 @@ def _countries(withheld: Json) -> str:
 
 
 def _made_at(identity: str, tweet: Json, received_at: datetime) -> datetime | None:
-    """When the first version was made. Its id says so; the date that X gives for an edited post is that of the edit."""
+    """Returns when the first version was made.
+
+    Its id says so; the date that X gives for an edited post is that of the edit.
+    """
     if identity == text(tweet, "id"):
         return _moment(tweet, received_at)
     made_at = created_at_of(identity)
@@ -284,7 +287,7 @@ def _made_at(identity: str, tweet: Json, received_at: datetime) -> datetime | No
 
 
 def _moment(tweet: Json, received_at: datetime) -> datetime | None:
-    """A time that can be true."""
+    """Returns a time that can be true."""
     try:
         moment = datetime.fromisoformat(text(tweet, "created_at"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Text from outside, made fit to store and to show: safe HTML, plain text, printable characters, a fingerprint."""
+"""Text from outside, made safe to store and to show: clean HTML, plain text, printable characters, a hash."""
 
 from __future__ import annotations
 
@@ -13,15 +13,27 @@ import nh3
 from headwater.text.allowed import DROPPED_WHOLE, KEPT, KEPT_ATTRIBUTES, LINK_REL, SCHEMES, STYLE_ONLY, names
 from headwater.urls import safe_link
 
+# In clean HTML a bracket is always a tag's.
+_TAG = re.compile(r"<[^>]*+>")
+
+
+def untagged_uncompiled(html: str, gap: str) -> str:
+    """Returns clean HTML with `gap` in place of each tag."""
+    return _TAG.sub(gap, html)
+
+
+def _left_to_parser(html: str, base: str | None) -> str | None:
+    return None
+
+
 try:
     from headwater.text.tidy import tidied, untagged
-except ImportError:
-    from headwater.text.uncompiled import tidied, untagged
+except ImportError:  # it was installed without a C compiler; nh3 cleans all HTML then
+    tidied, untagged = _left_to_parser, untagged_uncompiled
 
 IS_COMPILED = tidied.__module__ == "headwater.text.tidy"
 
-
-# nh3 leaves these out as well; without them it is done in half the time on code.
+# nh3 removes these as well. Without them it needs half the time for code.
 _STYLE_ONLY = re.compile(rf"</?(?:{'|'.join(STYLE_ONLY)})(?:\s[^<>\"]*+(?:\"[^<>\"]*+\"[^<>\"]*+)*+)?>")
 
 # Images that are there to be counted, not seen, in nh3's output, which has no bracket within a tag: tiny ones, those of
@@ -39,7 +51,7 @@ _PRINTABLE = re.compile(
     "[ -~\n\t\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*+"
 )
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
-# None of these looks twice at a character, however it is fed.
+# None of these patterns looks at a character twice, whatever the input is.
 _MARKUP = re.compile(r"<!--(?>.*?(?:-->|\Z))|<[a-zA-Z/!?][^<>]*+>", re.DOTALL)
 _BREAK = re.compile(r"</?(?:p|div|br|li|tr|td|th|h[1-6]|blockquote|pre|hr|dd|dt|figcaption)\b[^<>]*+>", re.IGNORECASE)
 _UNREAD = re.compile(r"<(script|style|head|title)\b(?>.*?(?:</\1\s*>|\Z))", re.DOTALL | re.IGNORECASE)
@@ -66,7 +78,10 @@ _C1 = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0x
 
 
 def printable(text: str) -> str:
-    """The text without what cannot be stored or must not be shown: NUL, controls, lone surrogates, bidi overrides."""
+    """Returns the text without characters that cannot be stored or must not be shown.
+
+    These are NUL, controls, lone surrogates and bidi overrides.
+    """
     if _PRINTABLE.fullmatch(text):
         return text
     return _UNPRINTABLE.sub("", text.translate(_C1))
@@ -78,7 +93,7 @@ def looks_like_html(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """The words of an HTML fragment, on one line."""
+    """Returns the words of an HTML fragment, on one line."""
     if "<" in text:
         text = _MARKUP.sub("", _BREAK.sub(" ", _UNREAD.sub(" ", text)))
     if "&" in text:
@@ -87,9 +102,9 @@ def plain(text: str) -> str:
 
 
 def clean_html(html: str, base: str | None) -> str:
-    """The fragment with nothing in it that could run, track, or break out of the page that shows it.
+    """Returns the fragment without anything that could run, track, or break out of the page that shows it.
 
-    Links and images become absolute by `base`; without one, relative ones go.
+    Links and images become absolute by `base`. Without a base, relative ones are removed.
     """
     if "<" not in html:
         return printable(_escaped(unescape(html) if "&" in html else html))
@@ -100,17 +115,17 @@ def clean_html(html: str, base: str | None) -> str:
 
 
 def without_tags(html: str, gap: str) -> str:
-    """Clean HTML with `gap` in place of each tag; references stay."""
+    """Returns clean HTML with `gap` in place of each tag; references stay."""
     return untagged(html, gap)
 
 
 def text_as_html(text: str) -> str:
-    """Plain text as a fragment of clean HTML, its lines kept."""
+    """Returns plain text as a fragment of clean HTML that keeps its lines."""
     return printable(_escaped(text)).replace("\n", "<br>\n")
 
 
 def text_hash(title: str, content: str) -> bytes:
-    """The fingerprint of what a reader sees in a title and in clean HTML: it knows no markup and no white space."""
+    """Returns a hash of what a reader sees in a title and in clean HTML. Markup and white space do not count."""
     digest = blake2b(_folded(title), digest_size=16)
     digest.update(b"\0")
     if "<" in content:
@@ -133,7 +148,7 @@ def _folded(text: str) -> bytes:
 
 
 def cleaned_by_parser(html: str, base: str | None) -> str:
-    """The same for HTML that nobody can read without a parser."""
+    """Does the same as `clean_html` for HTML that only a parser understands."""
     if "<span" in html or "<font" in html:
         html = _STYLE_ONLY.sub("", html)
     if not _is_tame(html):
@@ -147,18 +162,18 @@ def cleaned_by_parser(html: str, base: str | None) -> str:
 
 
 def _is_tame(html: str) -> bool:
-    """Whether the HTML parser will be done in reasonable time: for each start tag it may look at all that are open."""
+    """Whether the HTML parser ends in reasonable time. For each start tag it may look at all elements that are open."""
     return not nests_deeply(html) and (len(html) < _SHORT or not _ENDLESS_TAG.search(html))
 
 
 def nests_deeply(html: str) -> bool:
-    """Whether so many elements are open at once that an HTML parser could not come to an end."""
+    """Whether so many elements are open at once that an HTML parser would take far too long."""
     tags = html.count("<")
     return tags > _FEW_TAGS and tags * _depth(html) > _MAX_LOOKS
 
 
 def _depth(html: str) -> int:
-    """At most how many elements are open at once, not counting those that end when the next one begins."""
+    """Returns the greatest number of open elements, without those that end when the next one begins."""
     depth = deepest = 0
     for closing, name in _NESTING_TAG.findall(html):
         if name.lower() not in _NOT_NESTING:
@@ -168,7 +183,7 @@ def _depth(html: str) -> int:
 
 
 class _Here(threading.local):
-    """The base of the fragment that is being cleaned on this thread. Making a cleaner for each would take longer."""
+    """The base of the fragment that is being cleaned on this thread. Making a cleaner per fragment would be slower."""
 
     base: str | None = None
 

@@ -1,4 +1,4 @@
-"""What clean HTML may consist of. `text` cleans by it, and so does `tidy`, its quicker half."""
+"""What clean HTML may contain. Both cleaners use it: the one in `text/__init__.py`, and `tidy`, which is compiled."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ KEPT_ATTRIBUTES = {
     "col": {"span"},
     "colgroup": {"span"},
 }
-# Elements that go with all they contain: it is not for reading, or was never meant as text. What others that go (video,
-# object, span) contain stays: it is content, or made for readers that cannot show the element.
+# Elements that are removed with all they contain, because it is not text to read. What other removed elements (video,
+# object, span) contain stays: it is content, or an alternative for programs that cannot show the element.
 DROPPED_WHOLE = names(
     "frameset head iframe math noembed noframes noscript script select style svg template textarea title xmp"
 )
-# Elements that only carry style. They go anyway; taking them out first spares the HTML parser half its work on code.
+# Elements that only carry style. Removing them first saves the HTML parser half of its work on code.
 STYLE_ONLY = ("span", "font")
 SCHEMES = {"http", "https", "mailto", "magnet", "ftp", "gemini", "tel", "xmpp", "irc", "ircs"}
 LINK_REL = "noopener noreferrer"

@@ -195,7 +195,7 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
 def _changes_kind(
     due: DueSource, found: Findings, becomes: Becoming, started_at: datetime, seconds: float, tools: VisitTools
 ) -> Visit:
-    """There is no feed, but a kind that can read the pages: from the next visit on, which is due at once, it does."""
+    """Returns the visit of a site without a feed whose pages another kind can read. The next visit is due at once."""
     note = f"{NO_FEED}, so its pages are read, as a {tools.kinds[becomes.kind].label}."
     return Visit(
         source_id=due.source.id,

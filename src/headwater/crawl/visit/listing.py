@@ -22,35 +22,39 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
 import structlog
 
-from headwater.crawl.checkpoint import COMPLETED, Checkpoint
+from headwater import urls
 from headwater.crawl.record import PageTaken, record_page
 from headwater.crawl.visit import walk
-from headwater.crawl.visit.requests import Interrupted, ListRequests
 from headwater.crawl.visit.shared import (
     NO_FEED,
     VisitTools,
     admitted,
+    authorized,
     body_hash,
     conditional,
     deferred,
     failed,
     interval,
     next_check,
+    send,
     state_after,
     take_request,
 )
-from headwater.errors import NotAsked, NotYet, SourceFailure, StoreUnavailable, TimedOut
+from headwater.crawl.visit.walk import COMPLETED, Checkpoint
+from headwater.errors import BadInput, FetchFailed, NotAsked, NotYet, SourceFailure, StoreUnavailable, TimedOut
 from headwater.fetch.failures import is_our_network
-from headwater.fetch.statuses import BUSY, GONE
+from headwater.fetch.statuses import BUSY, GONE, cache_lifetime, judge
 from headwater.model import DueSource, Facts, Item, Page, Post, Request, Response, Visit
 from headwater.store import posts
 from headwater.store.db import Database
+from headwater.store.sources import leases
 from headwater.store.visits import items
 from headwater.store.visits.items import KnownItem
 
@@ -59,6 +63,8 @@ MOST_FAILURES_IN_A_ROW = 5  # then it is the site, not its items
 START_OVER_AFTER = 3  # failures at the page where a crawl stands
 NOT_A_PAGE = (400, *GONE)
 ACCEPT = (("Accept", "text/html, application/xhtml+xml, application/json;q=0.9, */*;q=0.1"),)
+SHORTEST_WAIT = 0.001
+SHARE_OF_TIME = 0.6  # of a visit's time; the rest is for the page that is in hand then
 T = TypeVar("T")
 R = TypeVar("R")
 log = structlog.get_logger()
@@ -255,7 +261,7 @@ class ListVisit:
         self._counted.update(post.change for post in stored)
 
     async def _complete(self) -> None:
-        """The list is at its end and no item waits. Everything is stored, so the watermark may move."""
+        """Completes the crawl: the list is at its end and no item waits. Everything is stored: the watermark moves."""
         await self.save(self.checkpoint.mark_completed(self._tools.now()))
         newest = await self._db.read(posts.newest, self._source.id)
         seen = self._state.last_seen_created_at
@@ -278,13 +284,13 @@ class ListVisit:
         return self._visit(outcome, next_at)._replace(status="empty" if is_empty else self._good_status())
 
     def _interrupted(self, at: datetime, why: str | None = None) -> Visit:
-        """The crawl goes on with the next visit."""
+        """Returns a visit that ended early. The crawl goes on with the next one."""
         if not self._requests.answers:
             return deferred(self._due, self._started_at, at, why or "its crawl goes on")
         return self._visit("ok", at)._replace(unfinished=True, waits_for=why)
 
     async def _failed(self, error: SourceFailure) -> Visit:
-        """What was stored stays. The next visit goes on at the page that failed."""
+        """Returns a visit that failed. What was stored stays, and the next visit goes on at the page that failed."""
         try:
             await self.save(self.checkpoint.mark_error(error.detail))
         except (StoreUnavailable, Interrupted) as trouble:
@@ -350,3 +356,84 @@ async def prefetched(
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
+
+
+class Interrupted(Exception):
+    """The visit ends here without a failure. The next one may start at `at`."""
+
+    def __init__(self, at: datetime, why: str | None = None) -> None:
+        self.at = at
+        self.why = why
+
+
+class ListRequests:
+    """The requests of one visit to a list, and what is known of their answers."""
+
+    def __init__(self, due: DueSource, tools: VisitTools, db: Database) -> None:
+        self._due = due
+        self._tools = tools
+        self._db = db
+        self._access = tools.access.get(due.source.kind)
+        self._has_slot = True  # the claim gave one at the source's host, or `take_request` took one out of the budget
+        self._ask_until = time.monotonic() + tools.visit_seconds * SHARE_OF_TIME
+        self.answers: list[tuple[int, int]] = []  # status and bytes
+        self.fresh_for: timedelta | None = None  # the cache lifetime of the first answer
+
+    async def ask(self, request: Request) -> Response:
+        """Returns the answer to a request. Raises Interrupted if there is no time left for it."""
+        if time.monotonic() > self._ask_until:
+            raise Interrupted(self._tools.now())
+        try:
+            wait_for_slot = partial(self._wait_for_slot, urls.host_of(urls.split(request.url)))
+            if self._access is None and self._tools.robots:
+                await self._tools.robots.check(request.url, wait_for_slot)
+            await wait_for_slot()
+            response = await send(self._with_credential(request), self._fetch, wait_for_slot)
+            judge(response)
+        except BadInput as error:
+            raise FetchFailed(error.detail) from error
+        if not self.answers:
+            self.fresh_for = cache_lifetime(response)
+        self.answers.append((response.status, len(response.body)))
+        return response
+
+    async def _fetch(self, request: Request) -> Response:
+        if self._access:
+            return await self._access.fetch(request)
+        if not self._due.source.settings.get("render"):
+            return await self._tools.fetch(request)
+        if self._tools.browser is None:
+            raise FetchFailed(
+                "This site is to be read by a browser, which is not installed: pip install 'headwater[browser]'."
+            )
+        return await self._tools.browser(request)
+
+    def _with_credential(self, request: Request) -> Request:
+        if self._due.credential is None or not urls.same_server(self._due.source.address, request.url):
+            return request
+        return authorized(request, self._tools.unseal(self._due.credential))
+
+    async def _wait_for_slot(self, host: str) -> None:
+        """Waits for a slot of the host, or of the API's budget. Raises Interrupted if it comes too late."""
+        now = self._tools.now()
+        paused_until = self._tools.paused_until.get(host)
+        if paused_until and paused_until > now:
+            raise Interrupted(paused_until, f"{host} asked for a pause")
+        if self._has_slot and (self._access or host == self._due.host):
+            self._has_slot = False
+        elif self._access:
+            while (at := await self._access.try_acquire()) is not None:
+                await self._sleep_until(at, host)
+        elif self._tools.gap:
+            gap, within = timedelta(seconds=self._tools.gap), timedelta(seconds=self._time_left())
+            slot = await self._db.write(leases.reserve_slot, host, now=now, gap=gap, within=within)
+            await self._sleep_until(slot.at, host)
+
+    async def _sleep_until(self, at: datetime, host: str) -> None:
+        seconds = (at - self._tools.now()).total_seconds()
+        if seconds > self._time_left():
+            raise Interrupted(at, f"its turn at {host}")
+        await asyncio.sleep(max(SHORTEST_WAIT, seconds))
+
+    def _time_left(self) -> float:
+        return max(0.0, self._ask_until - time.monotonic())

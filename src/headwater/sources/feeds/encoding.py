@@ -80,7 +80,7 @@ codecs.register_error("headwater-stray-byte", _stray_byte)
 
 
 def named(label: str | None) -> str | None:
-    """The codec that a charset label means; None if we do not read it. UTF-7 is one we do not read."""
+    """Returns the codec that a charset label means; None if we do not read it. UTF-7 is one we do not read."""
     if not label:
         return None
     try:
@@ -92,7 +92,10 @@ def named(label: str | None) -> str | None:
 
 
 def as_utf8(body: bytes, content_type: str | None) -> bytes:
-    """The document in UTF-8, without a byte order mark. Bytes that are UTF-8, or claim to be, stay as they are."""
+    """Returns the document in UTF-8, without a byte order mark.
+
+    Bytes that are UTF-8, or claim to be, stay as they are.
+    """
     for mark, codec in _BOMS:
         if body.startswith(mark):
             return body[len(mark) :] if codec == "utf-8" else _converted(body[len(mark) :], codec)
@@ -129,7 +132,7 @@ def _by_label(body: bytes, by_header: str | None, by_document: str | None) -> by
 
 
 def repaired_utf8(body: bytes) -> bytes:
-    """Valid UTF-8, made from a document with some stray bytes or from one in another charset."""
+    """Returns valid UTF-8, made from a document with some stray bytes or from one in another charset."""
     if is_utf8(body):
         return body
     # If most of it is good UTF-8, the rest was pasted from Windows. Otherwise none of it was UTF-8.
@@ -141,7 +144,7 @@ def repaired_utf8(body: bytes) -> bytes:
 
 
 def undo_double_encoding(text: str) -> str:
-    """The text as it was before its UTF-8 was taken for Latin-1 or Windows-1252 and encoded again."""
+    """Returns the text as it was before its UTF-8 was taken for Latin-1 or Windows-1252 and encoded again."""
     if text.isascii() or not ("Ã" in text or "Â" in text or "â" in text):
         return text
     for codec in ("latin-1", "cp1252"):
@@ -169,7 +172,7 @@ def _without_declaration(text: str) -> str:
 
 
 def _guessed(body: bytes) -> str:
-    """The charset in which text that is not UTF-8 has the common letters of a language; else Windows-1252."""
+    """Returns the charset in which text that is not UTF-8 has the common letters of a language; else Windows-1252."""
     sample = _start(body)
     if b"\x1b$" in sample:
         return "iso2022_jp"
@@ -189,7 +192,7 @@ def _guessed(body: bytes) -> str:
 
 
 def _start(body: bytes) -> bytes:
-    """The first part of a document, up to the end of a line so that no character is cut in two."""
+    """Returns the first part of a document, up to the end of a line so that no character is cut in two."""
     if len(body) <= SAMPLE:
         return body
     end = body.rfind(b"\n", 0, SAMPLE)

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from headwater.errors import NotAFeed, TooDeep
-from headwater.sources.feeds.raw import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
+from headwater.sources.feeds.posts import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
 
 # Half of an escaped surrogate pair. It is not a character; as in XML, it is left out.
 _LONE_SURROGATE = re.compile(
@@ -99,7 +99,7 @@ def _read_authors(entry: RawEntry, record: dict[str, Any]) -> None:
 
 
 def _text(record: dict[str, Any], name: str) -> str | None:
-    """Text, or a number where text should be, as ids and sizes often are."""
+    """Returns text, or a number where text should be, as ids and sizes often are."""
     value = record.get(name)
     if isinstance(value, str):
         return value

@@ -1,4 +1,7 @@
-"""The rules that turn a raw feed into posts: identity, time, address, text. They are the same for every format."""
+"""A raw feed, and the rules that turn it into posts: identity, time, address, text.
+
+Every parser fills a `RawFeed` with what a document says. The rules are the same for every format.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,13 @@ from html import escape
 from typing import Any, NamedTuple
 
 from headwater.model import Enclosure, Facts, Page, Post, Reference
-from headwater.sources.feeds.dates import parse_date, plausible
+from headwater.sources.dates import parse_date, plausible
+from headwater.sources.feeds.elements import point_of
 from headwater.sources.feeds.encoding import undo_double_encoding
-from headwater.sources.feeds.geo import point_of
-from headwater.sources.feeds.markup import joined
-from headwater.sources.feeds.raw import NO_TEXT, RawEntry, RawFeed, RawText
 from headwater.text import clean_html, looks_like_html, plain, printable, text_as_html, text_hash
-from headwater.urls import identity, safe_link, without_tracking
+from headwater.urls import identity, joined, safe_link, without_tracking
 
+MAX_POSTS = 5_000
 MAX_ID = 1_000
 MAX_TITLE = 1_000
 MAX_ENCLOSURES = 50
@@ -31,6 +33,89 @@ _NAME_AND_MAIL = re.compile(r"\s*\"?(?P<name>[^<>\"]+?)\"?\s*[<(]\s*(?:mailto:)?
 _PERIOD = {"hourly": 3_600, "daily": 86_400, "weekly": 604_800, "monthly": 2_592_000, "yearly": 31_536_000}
 
 
+class RawLink(NamedTuple):
+    rel: str
+    href: str
+    type: str | None = None
+    length: str | None = None
+
+
+class RawText(NamedTuple):
+    """A piece of text and how it is written: `text`, `html`, or `guess` if the format does not say.
+
+    `base` and `lang` are set if its own element has them.
+    """
+
+    value: str
+    form: str = "guess"
+    base: str | None = None
+    lang: str | None = None
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.value or self.value.isspace()
+
+
+NO_TEXT = RawText("")
+
+
+class RawEntry:
+    """One entry, or the channel itself, as written in the document."""
+
+    __slots__ = (
+        "authors",
+        "base",
+        "categories",
+        "comments",
+        "content",
+        "dates",
+        "description",
+        "enclosures",
+        "extra",
+        "id",
+        "lang",
+        "links",
+        "media_description",
+        "other_summary",
+        "other_title",
+        "reference",
+        "summary",
+        "title",
+        "updates",
+    )
+
+    def __init__(self, base: str | None = None, lang: str | None = None) -> None:
+        self.base = base
+        self.lang = lang
+        self.id: str = ""
+        self.title: RawText = NO_TEXT
+        self.other_title: str = ""
+        self.links: list[RawLink] = []
+        self.content: RawText = NO_TEXT
+        self.summary: RawText = NO_TEXT
+        self.other_summary: RawText = NO_TEXT
+        self.description: RawText = NO_TEXT
+        self.media_description: RawText = NO_TEXT
+        # (rank, text): the lowest rank that can be read and believed wins.
+        self.dates: list[tuple[int, str]] = []
+        self.updates: list[tuple[int, str]] = []
+        self.authors: list[tuple[int, str]] = []
+        self.categories: list[str] = []
+        self.enclosures: list[RawLink] = []
+        self.comments: str | None = None
+        self.reference: tuple[str, str] | None = None
+        self.extra: dict[str, Any] = {}
+
+
+class RawFeed(NamedTuple):
+    """A whole document: what it says about itself, and its entries."""
+
+    format: str
+    channel: RawEntry
+    entries: list[RawEntry]
+    truncated: bool = False
+
+
 class _Inherited(NamedTuple):
     """What entries inherit from their feed: where relative links start, its own xml:base, author and language."""
 
@@ -42,7 +127,7 @@ class _Inherited(NamedTuple):
 
 
 def page_from(feed: RawFeed, *, url: str, received_at: datetime) -> Page:
-    """The posts and facts of a document that came from `url`."""
+    """Returns the posts and facts of a document that came from `url`."""
     channel = feed.channel
     facts = _facts(feed, url)
     # In Atom and JSON Feed an entry without an author has the feed's; in RSS it has none.
@@ -68,7 +153,7 @@ def _facts(feed: RawFeed, url: str) -> Facts:
 
 
 def _base_of(channel: RawEntry, url: str, site: str | None = None) -> str | None:
-    """Where relative links start: at the document's address, unless the document says otherwise.
+    """Returns where relative links start: at the document's address, unless the document says otherwise.
 
     A document without an address says itself where it comes from. If another host serves it for the site, as a feed
     proxy does, links are relative to the site.
@@ -135,7 +220,7 @@ def _distinct(posts: list[Post]) -> list[Post]:
 
 
 def _distinction(group: list[Post]) -> Callable[[Post], str] | None:
-    """What tells posts with the same id apart; None if nothing does."""
+    """Returns what tells posts with the same id apart; None if nothing does."""
     links = {_link_key(post) for post in group}
     if len(links) == len(group):
         return _link_key
@@ -163,7 +248,7 @@ def _digest(mark: str) -> str:
 
 
 def _address(entry: RawEntry, base: str | None) -> str | None:
-    """The page of an entry: its original address, else its alternate (HTML first), else its permanent id."""
+    """Returns the page of an entry: its original address, else its alternate (HTML first), else its permanent id."""
     best: str | None = None
     best_rank = 99
     for link in entry.links:
@@ -190,7 +275,7 @@ def _title(raw: RawText) -> str:
 
 
 def _body(entry: RawEntry) -> RawText:
-    """The fullest text that an entry has."""
+    """Returns the fullest text that an entry has."""
     for raw in (entry.content, entry.description, entry.summary, entry.other_summary, entry.media_description):
         if not raw.is_blank:
             return raw
@@ -205,7 +290,7 @@ def _content(raw: RawText, base: str | None) -> str:
 
 
 def _first_true(dates: list[tuple[int, str]], received_at: datetime) -> datetime | None:
-    """The best date that can be read and can be true."""
+    """Returns the best date that can be read and can be true."""
     for _, text in sorted(dates) if len(dates) > 1 else dates:
         moment = plausible(parse_date(text), received_at)
         if moment:
@@ -222,7 +307,7 @@ def _author(entry: RawEntry) -> str | None:
 
 
 def _name(text: str) -> str:
-    """The name in "mail (Name)" or "Name <mail>"; otherwise the whole text."""
+    """Returns the name in "mail (Name)" or "Name <mail>"; otherwise the whole text."""
     text = text[:MAX_NAME]
     if "@" in text:
         found = _MAIL_AND_NAME.fullmatch(text) or _NAME_AND_MAIL.fullmatch(text)
@@ -236,7 +321,7 @@ def _language(text: str | None) -> str | None:
 
 
 def _own_language(entry: RawEntry, body: RawText, inherited: str | None) -> str | None:
-    """The language of the text itself, else of the entry, else of the feed. `xml:lang=""` means no language."""
+    """Returns the language of the text itself, else of the entry, else of the feed. `xml:lang=""` means no language."""
     of_text = body.lang if not body.is_blank else entry.title.lang
     if of_text is not None:
         return _language(of_text)

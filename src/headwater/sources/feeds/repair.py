@@ -1,7 +1,12 @@
-"""Repairs documents that are nearly XML: the mistakes of authors and servers that can be corrected without guessing.
+"""Documents that an XML parser must not see, or cannot read, as they are.
 
-Anybody who reads the raw text would correct each of them in the same way. Nothing that was written is dropped, except
-an entry that is cut off by the end of the document, and that is reported. No pattern here looks at a byte twice.
+- `without_doctype` removes the DOCTYPE, so that no DTD ever reaches an XML parser.
+- `with_characters_repaired` and the steps after it correct mistakes of authors and servers without guessing: anybody
+  who reads the raw text would correct each of them in the same way. Nothing that was written is dropped, except an
+  entry that is cut off by the end of the document, and that is reported. No pattern here looks at a byte twice.
+- `read_loose` is the last resort: feedparser's loose parser, to a raw feed. Its sanitiser and link resolution stay off,
+  so that the same rules apply as to every other document. It is given a stream, because it would take text or bytes for
+  the name of a file and read that file.
 """
 
 from __future__ import annotations
@@ -9,10 +14,84 @@ from __future__ import annotations
 import re
 from collections import Counter
 from html.entities import html5
-from typing import NamedTuple
+from io import BytesIO
+from typing import Any, NamedTuple
 
+from headwater.errors import NotAFeed, TooDeep
+from headwater.sources.feeds.elements import USUAL_ADDRESS
 from headwater.sources.feeds.encoding import repaired_utf8
-from headwater.sources.feeds.names import USUAL_ADDRESS
+from headwater.sources.feeds.posts import MAX_POSTS, NO_TEXT, RawEntry, RawFeed, RawLink, RawText
+
+MAX_ENTITIES = 300
+MAX_ENTITY_LENGTH = 1_000
+MAX_GROWTH = 200_000
+
+_DOCTYPE = re.compile(rb"\A(?:\s++|<\?(?>.*?\?>)|<!--(?>.*?-->))*+(<!DOCTYPE\b)", re.DOTALL | re.IGNORECASE)
+_DOCTYPE_END = re.compile(
+    rb"(?:[^\[\]<>\"']++|\"[^\"]*+\"|'[^']*+')*+(?:\[(?P<subset>(?:[^\]<\"']++|<!--(?>.*?-->)|<\?(?>.*?\?>)|<|\"[^\"]*+\"|'[^']*+')*+)\]\s*+)?>",
+    re.DOTALL,
+)
+_ENTITY = re.compile(
+    rb"<!ENTITY\s+(?P<parameter>%\s+)?(?P<name>[^\s%\"'<>&;]{1,100})\s+(?:\"(?P<double>[^\"]*+)\"|'(?P<single>[^']*+)'|(?P<external>SYSTEM|PUBLIC)\b)"
+)
+_REFERENCE = re.compile(rb"&([^\s#&;<>\"'%]{1,100});")
+_REFERENCE_OUTSIDE_CDATA = re.compile(rb"<!\[CDATA\[(?>.*?\]\]>)|&([^\s#&;<>\"'%]{1,100});", re.DOTALL)
+_PREDEFINED = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})
+
+
+def without_doctype(body: bytes) -> bytes:
+    """Returns the document without its DOCTYPE, and with the plain entities that it declares replaced by their text.
+
+    Raises TooDeep for entities that are made of others, are long, or make the document grow. Ignores external ones.
+    """
+    found = _DOCTYPE.match(body, 0, 65_536)
+    if not found:
+        return body
+    start = found.start(1)
+    end = _DOCTYPE_END.match(body, found.end(1))
+    if not end:
+        if b"<!ENTITY" in body[start : start + 65_536]:
+            raise TooDeep("The document type declaration cannot be read and declares entities.")
+        return body
+    rest = body[end.end() :]
+    entities = _plain_entities(end["subset"] or b"")
+    return body[:start] + (_expanded(rest, entities) if entities else rest)
+
+
+def _plain_entities(subset: bytes) -> dict[bytes, bytes]:
+    if b"<!ENTITY" not in subset:
+        return {}
+    found: dict[bytes, bytes] = {}
+    for count, entity in enumerate(_ENTITY.finditer(subset), 1):
+        if count > MAX_ENTITIES:
+            raise TooDeep(f"The document declares more than {MAX_ENTITIES} entities.")
+        if entity["external"] or entity["parameter"]:
+            continue
+        value = entity["double"] if entity["double"] is not None else entity["single"]
+        if len(value) > MAX_ENTITY_LENGTH:
+            raise TooDeep(f"The document declares an entity of {len(value):,} bytes.")
+        found.setdefault(entity["name"], value)
+    for value in found.values():
+        if any(name in found for name in _REFERENCE.findall(value) if name not in _PREDEFINED):
+            raise TooDeep("The document declares entities in terms of each other.")
+    return found
+
+
+def _expanded(rest: bytes, entities: dict[bytes, bytes]) -> bytes:
+    growth = 0
+
+    def value_of(reference: re.Match[bytes]) -> bytes:
+        nonlocal growth
+        name = reference[1]
+        if name is None or name in _PREDEFINED or name not in entities:
+            return reference[0]
+        growth += len(entities[name])
+        if growth > MAX_GROWTH:
+            raise TooDeep("The entities that the document declares make it grow too much.")
+        return entities[name]
+
+    return _REFERENCE_OUTSIDE_CDATA.sub(value_of, rest)
+
 
 _CDATA = rb"<!\[CDATA\[(?>.*?(?:\]\]>|\Z))"
 _COMMENT = rb"<!--(?>.*?(?:-->|\Z))"
@@ -99,7 +178,7 @@ def has_unclosed_text(body: bytes) -> bool:
 
 
 def trimmed(body: bytes) -> bytes:
-    """The root element only, without what is before and after it."""
+    """Returns the root element only, without what is before and after it."""
     start = _START.search(body)
     if not start:
         return body.strip()
@@ -179,3 +258,76 @@ def _closed(body: bytes) -> Repaired:
     inside_channel = kept.rfind(b"<channel") > kept.rfind(b"</channel")
     closing = (b"</channel>" if inside_channel else b"") + b"</" + root[1] + b">"
     return Repaired(kept + closing, cut_off=_ENDS_ONLY.fullmatch(rest) is None)
+
+
+_FORMS = {"text/plain": "guess", "text/html": "html", "application/xhtml+xml": "html"}
+
+
+def read_loose(body: bytes, reason: str) -> RawFeed:
+    """Returns what feedparser finds.
+
+    If it finds nothing, the failure gives the `reason` why nothing else could read it.
+    """
+    if b"<" not in body:
+        raise NotAFeed(f"The document is not a feed: {reason}.")
+    import feedparser  # rarely needed, and slow to import
+
+    try:
+        found = feedparser.parse(BytesIO(body), sanitize_html=False, resolve_relative_uris=False)
+    except Exception as error:  # a document can make it raise anything
+        raise NotAFeed(f"The document is not well-formed and cannot be salvaged: {reason}.") from error
+    if not found.get("version") and not found.entries:
+        raise NotAFeed(f"The document is not a feed: {reason}.")
+    channel = _entry(found.feed)
+    for name in ("ttl", "sy_updateperiod", "sy_updatefrequency"):
+        if isinstance(found.feed.get(name), str):
+            channel.extra[{"ttl": "ttl"}.get(name, name.replace("sy_update", "update_"))] = found.feed[name]
+    channel.lang = found.feed.get("language")
+    entries = [_entry(entry) for entry in found.entries[:MAX_POSTS]]
+    return RawFeed(found.get("version") or "rss", channel, entries, truncated=len(found.entries) > MAX_POSTS)
+
+
+def _records(record: Any, name: str) -> list[Any]:
+    """Returns a list of feedparser's, unless an element of that name in the document put something else there."""
+    found = record.get(name)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _entry(record: Any) -> RawEntry:
+    entry = RawEntry(lang=record.get("language"))
+    entry.id = record.get("id") or ""
+    entry.title = _raw_text(record.get("title_detail"))
+    if not entry.title.value and isinstance(record.get("title"), str):
+        entry.title = RawText(record["title"], "guess", None)
+    entry.links = [
+        RawLink(link.get("rel") or "alternate", link["href"], link.get("type"), link.get("length"))
+        for link in _records(record, "links")
+        if link.get("href")
+    ]
+    entry.enclosures = [link for link in entry.links if link.rel == "enclosure"]
+    entry.links = [link for link in entry.links if link.rel != "enclosure"]
+    if record.get("feedburner_origlink"):
+        entry.links.append(RawLink("original", record["feedburner_origlink"]))
+    contents = [_raw_text(content) for content in _records(record, "content")]
+    entry.content = max(contents, key=lambda text: len(text.value), default=NO_TEXT)
+    entry.summary = _raw_text(record.get("summary_detail"))
+    entry.dates = [(0, record["published"])] if record.get("published") else []
+    entry.dates += [(1, record["created"])] if record.get("created") else []
+    entry.updates = [(0, record["updated"])] if "updated" in record.keys() else []  # noqa: SIM118 - feedparser maps missing keys
+    entry.authors = [(0, _name(author)) for author in _records(record, "authors") if _name(author)]
+    entry.categories = [tag.get("label") or tag.get("term") or "" for tag in _records(record, "tags")]
+    entry.comments = record.get("slash_comments") or record.get("thr_total")
+    for media in _records(record, "media_content"):
+        if media.get("url"):
+            entry.enclosures.append(RawLink("media", media["url"], media.get("type"), media.get("filesize")))
+    return entry
+
+
+def _raw_text(detail: Any) -> RawText:
+    if not isinstance(detail, dict) or not detail.get("value"):
+        return NO_TEXT
+    return RawText(detail["value"], _FORMS.get(str(detail.get("type")), "guess"), detail.get("base") or None)
+
+
+def _name(author: Any) -> str:
+    return author.get("name") or author.get("email") or ""

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from lxml import etree
 
 from headwater.errors import NotAFeed
-from headwater.sources.feeds.geo import place_of
-from headwater.sources.feeds.markup import XML_BASE, XML_LANG, inner_html, joined
-from headwater.sources.feeds.names import Names
-from headwater.sources.feeds.raw import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
+from headwater.sources.feeds.elements import XML_BASE, XML_LANG, Names, inner_html, place_of
+from headwater.sources.feeds.posts import MAX_POSTS, RawEntry, RawFeed, RawLink, RawText
+from headwater.urls import joined
 
 _ENTRY = frozenset({"item", "entry"})
 _FEED = frozenset({"rss", "rdf:rdf", "rdf", "feed", "channel", "item", "entry"})
@@ -36,7 +35,7 @@ class _Document:
 
 
 def read_tree(root: etree._Element, *, scoped: bool) -> RawFeed:
-    """Everything in a document's tree. `scoped`: whether xml:base or xml:lang occur in it."""
+    """Returns everything in a document's tree. `scoped`: whether xml:base or xml:lang occur in it."""
     names = Names(str(root.tag))
     kind = names[root.tag]
     if kind not in _FEED:
@@ -112,14 +111,14 @@ def _format_of(root: etree._Element, kind: str) -> str:
 
 
 def _text(element: etree._Element) -> str:
-    """The text of an element that should contain nothing but text."""
+    """Returns the text of an element that should contain nothing but text."""
     if not len(element):
         return (element.text or "").strip()
     return "".join(str(text) for text in element.itertext()).strip()
 
 
 def _raw_text(element: etree._Element, document: _Document, entry: RawEntry) -> RawText:
-    """The text of an element that may be plain text or HTML, and may or may not say which."""
+    """Returns the text of an element that may be plain text or HTML, and may or may not say which."""
     own = lang = None
     if document.scoped:
         own, lang = element.get(XML_BASE), element.get(XML_LANG)
@@ -147,7 +146,7 @@ def _form(kind: str, mode: str | None, is_atom: bool) -> str:
 
 
 def _inline(element: etree._Element, kind: str, base: str | None) -> str:
-    """Markup that is in the feed unescaped, or HTML that is escaped and still wrapped in an element."""
+    """Returns markup that is in the feed unescaped, or HTML that is escaped and still wrapped in an element."""
     only = element[0] if len(element) == 1 and isinstance(element[0].tag, str) else None
     if only is None:
         return inner_html(element, base).strip()

@@ -8,9 +8,8 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from headwater.errors import ReadFailed
 from headwater.model import Facts, Item, Page, Post, Reference, Request, Response
-from headwater.sources.forums.dates import parse_forum_date
-from headwater.sources.forums.page import MAX_TITLE, json_document
-from headwater.sources.forums.threads import MAX_NAME, MAX_POSTS, images_in
+from headwater.sources.dates import parse_forum_date
+from headwater.sources.forums.pages import MAX_NAME, MAX_POSTS, MAX_TITLE, images_in, json_document
 from headwater.sources.json_values import LARGEST_COUNT, Json, number, record, records, text
 from headwater.text import clean_html, plain, text_hash
 from headwater.urls import safe_link
@@ -25,7 +24,7 @@ _WRITTEN = (1, 2, 4)  # types of post that somebody wrote; the rest are notes, s
 
 
 def list_request(address: str) -> Request:
-    """The request for the list at an address: all topics, or those of a category or tag."""
+    """Returns the request for the list at an address: all topics, or those of a category or tag."""
     parts = urlsplit(address)
     path = parts.path.rstrip("/")
     last = path.rpartition("/")[2]
@@ -54,7 +53,7 @@ def read_list(response: Response) -> Page:
 
 
 def _more(address: str, url: str) -> Request | None:
-    """The next page of a list, as JSON; the forum links to the page for people."""
+    """Returns the request for the next page as JSON. The forum links to the page for people."""
     parts, here = urlsplit(address), urlsplit(url)
     if parts.netloc != here.netloc:
         return None
@@ -149,7 +148,7 @@ def _count(within: Json, name: str) -> int | None:
 
 
 def _name(url: str) -> str:
-    """What a list is called. Its JSON does not say; its address does."""
+    """Returns what a list is called. Its JSON does not say; its address does."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     category = re.search(r"/(?:c|tag)/([^/?#]+)", parts.path)
@@ -157,7 +156,7 @@ def _name(url: str) -> str:
 
 
 def _root(url: str) -> str:
-    """The address of the forum itself, which may be below a path."""
+    """Returns the address of the forum itself, which may be below a path."""
     parts = urlsplit(url)
     found = _LIST_STEP.search(parts.path)
     return f"{parts.scheme}://{parts.netloc}{parts.path[: found.start()] if found else ''}".rstrip("/")

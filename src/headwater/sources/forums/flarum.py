@@ -7,9 +7,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from headwater.errors import ReadFailed
 from headwater.model import Facts, Item, Page, Post, Reference, Request, Response
-from headwater.sources.forums.dates import parse_forum_date
-from headwater.sources.forums.page import MAX_TITLE, json_document
-from headwater.sources.forums.threads import MAX_NAME, MAX_POSTS, images_in
+from headwater.sources.dates import parse_forum_date
+from headwater.sources.forums.pages import MAX_NAME, MAX_POSTS, MAX_TITLE, images_in, json_document
 from headwater.sources.json_values import Json, number, record, records, text
 from headwater.text import clean_html, plain, text_hash
 from headwater.urls import safe_link
@@ -20,7 +19,7 @@ _HEADERS = (("Accept", "application/vnd.api+json, application/json"),)
 
 
 def list_request(address: str) -> Request:
-    """The request for the discussions of the forum, or of the tag in its address, sorted by last post."""
+    """Returns the request for the discussions of the forum, or of the tag in its address, sorted by last post."""
     parts = urlsplit(address)
     root, tag, slug = parts.path.rstrip("/").partition("/t/")
     query = {"sort": "-lastPostedAt", "page[limit]": str(PAGE_SIZE), **({"filter[tag]": slug} if tag else {})}
@@ -58,7 +57,7 @@ def _data(document: Json) -> list[Json]:
 
 
 def _next(response: Response, listed: int) -> Request | None:
-    """The next page, whose address differs only in the offset."""
+    """Returns the request for the next page, whose address differs only in the offset."""
     if listed < PAGE_SIZE:
         return None
     parts = urlsplit(response.url)

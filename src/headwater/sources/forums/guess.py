@@ -2,7 +2,7 @@
 
     every element -> how much text it has -> groups that share a class -> the group most like posts -> posts
 
-What people wrote is text that repeats under one class, is not made of links, and has a name and a date beside it. The
+What people wrote is text that repeats under one class, is not made of links, and has a name and a date next to it. The
 element of a post is the largest one around its text that contains no other post's text.
 """
 
@@ -16,10 +16,8 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborNode
 
 from headwater.model import Item, Page, Post
-from headwater.sources.forums.dates import parse_forum_date
-from headwater.sources.forums.page import ForumPage
-from headwater.sources.forums.profile import GUESSED
-from headwater.sources.forums.threads import (
+from headwater.sources.dates import parse_forum_date
+from headwater.sources.forums.pages import (
     MAX_POSTS,
     RawPost,
     Thread,
@@ -29,6 +27,8 @@ from headwater.sources.forums.threads import (
     post_of,
     thread_on,
 )
+from headwater.sources.forums.profile import GUESSED
+from headwater.sources.web_page import ForumPage
 
 MAX_ELEMENTS = 40_000
 MAX_CLASSES = 8
@@ -109,7 +109,7 @@ class Tree:
         return bool(self.names[index] or self.dates[index])
 
     def end(self, index: int) -> int:
-        """The position after the last element inside this one."""
+        """Returns the position after the last element inside this one."""
         end = index + 1
         while end < len(self.elements) and self.elements[end].parent >= index:
             end += 1
@@ -128,7 +128,7 @@ def _element(node: LexborNode, parent: int) -> Element:
 
 
 def guess_thread(page: ForumPage, item: Item, zone: int | None) -> Page | None:
-    """The posts on a page of a thread, found by what repeats on it; None if nothing looks like posts."""
+    """Returns the posts on a page of a thread, found by what repeats on it; None if nothing looks like posts."""
     tree = Tree(page.root)
     group = _likeliest(tree)
     if not group:
@@ -156,7 +156,10 @@ def _likeliest(tree: Tree) -> list[int]:
 
 
 def _opening(tree: Tree, group: list[int]) -> int | None:
-    """The text that the others answer, which often has its own style: the longest one before the first of them."""
+    """Returns the text that the others answer: the longest one before the first of them.
+
+    It often has a style of its own.
+    """
     above: set[int] = set()
     step = group[0]
     while step >= 0:
@@ -177,7 +180,7 @@ def _is_text(name: str) -> bool:
 
 
 def _not_nested(tree: Tree, group: list[int]) -> list[int]:
-    """The group without elements that contain others of it: those are more than one post's text."""
+    """Returns the group without elements that contain others of it: those are more than one post's text."""
     inner = set(group)
     nesting: set[int] = set()
     for index in group:
@@ -208,7 +211,7 @@ def _score(tree: Tree, name: str, group: list[int]) -> float:
 
 
 def _signed(tree: Tree, group: list[int]) -> int:
-    """How many texts have a name or a date beside them."""
+    """Returns how many texts have a name or a date next to them."""
     count, before = 0, 0
     for index, around in zip(group, _around(tree, group), strict=True):
         start = max(tree.elements[around].parent, before)
@@ -219,8 +222,10 @@ def _signed(tree: Tree, group: list[int]) -> int:
 
 
 def _signature_ranges(tree: Tree, group: list[int]) -> Iterator[range]:
-    """Where the name and date of each text may be: in its own element, or, if that also contains the answers, between
-    the text before it and itself."""
+    """Yields where the name and date of each text may be: in its own element.
+
+    If that also contains the answers, they are between the text before it and itself.
+    """
     before = 0
     for index, around in zip(group, _around(tree, group), strict=True):
         if tree.is_signed(around):
@@ -231,7 +236,7 @@ def _signature_ranges(tree: Tree, group: list[int]) -> Iterator[range]:
 
 
 def _around(tree: Tree, group: list[int]) -> list[int]:
-    """For each text the largest element around it that contains no other text of the group."""
+    """Returns, for each text, the largest element around it that contains no other text of the group."""
     count: dict[int, int] = {}
     for index in group:
         step = index
@@ -294,7 +299,7 @@ def _dates(node: LexborNode) -> list[str]:
 
 
 def _ids(tree: Tree, group: list[int]) -> list[str]:
-    """The ids of posts, from an attribute of their elements; all empty unless each has its own."""
+    """Returns the ids of posts, from an attribute of their elements; all empty unless each has its own."""
     for indexes in (_around(tree, group), group):
         for attribute in _ID_ATTRIBUTES:
             written = (tree.elements[index].node.attributes.get(attribute) or "" for index in indexes)

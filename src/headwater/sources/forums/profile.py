@@ -1,24 +1,32 @@
-"""Profiles of forum software, and what a source's settings change about them.
+"""Profiles of forum software, what a source's settings change about them, and the language they are written in.
 
 A profile is a file in `profiles/`. Its `signs` recognise pages of the software, and its `selectors` say where they keep
 threads and posts. A source's settings have the same `selectors` and `utc_offset`. They override the profile, line by
 line.
+
+Each line has CSS selectors, attributes and alternatives:
+
+    time@datetime | .date      the attribute of the first `time`, or else the text of the first `.date`
+    @data-id                   an attribute of the element itself
+
+Patterns mark the part of an address or attribute that is an id: `{number}` is digits, `{id}` also letters and dashes,
+and `*` is anything within one path segment.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from headwater.errors import BadInput
-from headwater.sources.forums.page import ForumPage
-from headwater.sources.forums.selectors import check_pattern, check_selectors
+from headwater.sources.web_page import ForumPage
 
 # In the order in which a page is checked for their signs. Software with names of its own for everything comes first;
 # phpBB uses words that others use too.
@@ -46,7 +54,7 @@ _PATTERNS = ("thread_id", "post_id_pattern")
 
 
 class Selectors(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Where pages keep things. Each is one line that the module `selectors` reads; an empty line says nothing.
+    """Where pages keep things. Each is one line; an empty one says nothing.
 
     On a list, `thread` matches one element per thread. Inside it are `thread_link`, the number of `replies`, and
     `last`, which is whatever else changes with a reply; never a relative time, which changes by itself. Threads that
@@ -76,7 +84,7 @@ class Selectors(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     next_page: str = ""
 
     def lines(self) -> dict[str, str]:
-        """The lines that say something, by name."""
+        """Returns the lines that say something, by name."""
         return {name: line for name, line in msgspec.structs.asdict(self).items() if line}
 
     def overridden_by(self, other: Selectors) -> Selectors:
@@ -126,7 +134,10 @@ class ForumSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @cache
 def profiles() -> Mapping[str, Profile]:
-    """The profiles that come with Headwater. They are read with the first forum page, not when a process starts."""
+    """Returns the profiles that come with Headwater.
+
+    They are read with the first forum page, not when a process starts.
+    """
     return MappingProxyType({name: _shipped(name) for name in SOFTWARE})
 
 
@@ -139,12 +150,12 @@ def _shipped(name: str) -> Profile:
 
 
 def software_of(page: ForumPage) -> Profile | None:
-    """The profile of the software that made a page; None if we do not know it."""
+    """Returns the profile of the software that made a page; None if we do not know it."""
     return next((profile for profile in profiles().values() if page.root.css_first(profile.signs) is not None), None)
 
 
 def settings_of(given: Mapping[str, Any]) -> ForumSettings:
-    """The settings of a source. Raises BadInput for any that are not understood."""
+    """Returns the settings of a source. Raises BadInput for any that are not understood."""
     try:
         settings = msgspec.convert(dict(given), ForumSettings)
     except msgspec.ValidationError as error:
@@ -174,7 +185,7 @@ def check(given: Mapping[str, Any]) -> None:
 
 
 def profile_for(settings: ForumSettings, recognised: Profile | None) -> Profile | None:
-    """The profile to read a source with: the one that is set or was recognised, with the source's own selectors."""
+    """Returns the profile for a source: the one that is set or was recognised, with the source's own selectors."""
     base = profiles().get(settings.profile) or recognised
     if not settings.selectors.lines():
         return base
@@ -188,3 +199,100 @@ def _minutes(offset: str) -> int | None:
         return None
     minutes = int(found[2]) * 60 + int(found[3])
     return (minutes if found[1] == "+" else -minutes) if minutes <= 15 * 60 else None
+
+
+_ATTRIBUTE = re.compile(r"(?P<css>.*?)@(?P<attribute>[\w:-]+)", re.DOTALL)
+_PATTERN_PART = re.compile(r"\{number\}|\{id\}|\*")
+_PATTERN_WORDS = {"{number}": r"(\d{1,20})", "{id}": r"([\w-]{1,100})", "*": r"[^/?#]*"}
+_EMPTY_PAGE = LexborHTMLParser("")
+
+
+class Selector(NamedTuple):
+    """An element, by CSS (empty: the element itself), and the attribute of it that is wanted (None: its text)."""
+
+    css: str
+    attribute: str | None
+
+
+@lru_cache(maxsize=2_000)
+def alternatives(line: str) -> tuple[Selector, ...]:
+    """Returns the alternatives on a line, in order."""
+    return tuple(_selector(part.strip()) for part in line.split(" | ") if part.strip())
+
+
+def _selector(text: str) -> Selector:
+    found = _ATTRIBUTE.fullmatch(text)
+    return Selector(found["css"].strip(), found["attribute"]) if found else Selector(text, None)
+
+
+def check_selectors(name: str, line: str) -> None:
+    """Raises BadInput if an alternative is not a CSS selector."""
+    for selector in alternatives(line):
+        try:
+            _EMPTY_PAGE.css_first(selector.css or "*")
+        except SelectolaxError as error:
+            raise BadInput(f"{name}: {selector.css!r} is not a CSS selector.") from error
+
+
+def find_all(within: LexborNode, css: str) -> list[LexborNode]:
+    """Returns each element that a CSS selector matches, once, in page order.
+
+    The parser's own list repeats elements that several parts of the selector match, and an element that was taken out
+    of the tree must not be touched again.
+    """
+    return list({found.mem_id: found for found in within.css(css)}.values()) if css else []
+
+
+def find(within: LexborNode, line: str) -> LexborNode | None:
+    """Returns the element of the first alternative that matches."""
+    for selector in alternatives(line):
+        found = within.css_first(selector.css) if selector.css else within
+        if found is not None:
+            return found
+    return None
+
+
+def value(within: LexborNode, line: str) -> str:
+    """Returns the text or attribute of the first alternative that has one; empty if none has."""
+    return next(values(within, line), "")
+
+
+def values(within: LexborNode, line: str) -> Iterator[str]:
+    """Yields the text or attribute of each alternative that has one, with white space collapsed."""
+    for selector in alternatives(line):
+        found = within.css_first(selector.css) if selector.css else within
+        if found is None:
+            continue
+        raw = found.attributes.get(selector.attribute) if selector.attribute else found.text(separator=" ")
+        text = " ".join((raw or "").split())
+        if text:
+            yield text
+
+
+@lru_cache(maxsize=500)
+def _patterns(line: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(_expression(part.strip()), re.IGNORECASE) for part in line.split(" | ") if part.strip())
+
+
+def _expression(text: str) -> str:
+    out, end = "", 0
+    for part in _PATTERN_PART.finditer(text):
+        out += re.escape(text[end : part.start()]) + _PATTERN_WORDS[part[0]]
+        end = part.end()
+    return out + re.escape(text[end:])
+
+
+def id_in(text: str, pattern: str) -> str:
+    """Returns the id that a pattern finds in an address or attribute; empty if it finds none."""
+    for expression in _patterns(pattern):
+        found = expression.search(text)
+        if found:
+            return found[1]
+    return ""
+
+
+def check_pattern(name: str, line: str) -> None:
+    """Raises BadInput if an alternative does not mark exactly one id."""
+    for part in line.split(" | "):
+        if len(re.findall(r"\{number\}|\{id\}", part)) != 1:
+            raise BadInput(f"{name}: {part.strip()!r} has to contain {{number}} or {{id}} once.")

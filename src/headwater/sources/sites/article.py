@@ -1,5 +1,9 @@
 """The text and images of an article. trafilatura finds the text; it is trimmed and written as clean HTML.
 
+Trimming removes what surrounds an article within its text: the repeated title, invitations, links to other articles. It
+works on the blocks that trafilatura found (paragraphs, headings, lists), and removes only what is short or nothing but
+links. Losing a sentence of the article is worse than keeping a line too many.
+
 trafilatura is imported with the first article, so a parser process that reads no articles does not pay for it.
 """
 
@@ -7,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape, unescape
 from typing import Any, NamedTuple
 
@@ -17,8 +21,7 @@ from lxml.html import HtmlElement
 
 from headwater.model import Image
 from headwater.sources.sites.metadata import Metadata
-from headwater.sources.sites.page import NewsPage
-from headwater.sources.sites.trimming import Block, block_of, trimmed
+from headwater.sources.web_page import NewsPage
 from headwater.text import clean_html, plain
 from headwater.urls import identity, safe_link
 
@@ -44,6 +47,42 @@ _ENOUGH_SHARED = 0.8
 # If an article is shorter than this, and less than this share of its page, it may be the wrong part.
 _LITTLE = 1_500
 _SHARE_OF_PAGE = 0.1
+SHORT = 250
+_BOXES = ("p", "head", "item", "list", "row", "cell", "lb", "quote", "table", "div", "code")
+_NEAR_THE_TOP = 6
+_SENTENCE = re.compile(r"[.。!！?？][\"'”’」]?$")
+_ADDRESS = re.compile(r"\s*https?://\S+\s*")
+# How lines start that invite the reader to something else, and whole lines that are not part of an article.
+_BEGINNINGS = (
+    r"click here (?:to|for)",
+    r"(?:please )?sign up (?:for|to|here|now)",
+    r"subscribe (?:to|now|for|here)",
+    r"(?:follow|like|join) (?:us|me|him|her|them|@\w+|\w+ \w+ on)\b",
+    r"(?:you can )?(?:e-?mail|contact|reach) (?:the |this )?(?:writer|author|reporter)",
+    r"(?:also |you (?:may|might) also |more )?(?:read|see|watch|like|on)(?: more| also| next| this)?\s*[:：|]",
+    r"(?:this|the) (?:story|article|post) (?:was originally|has been|originally) (?:published|sent)",
+    r"want (?:more|to (?:read|use|know|keep))\b",
+    r"did you find this|was this (?:article|page) helpful|like this story\?|tell us what you think|have a news tip",
+    r"by submitting your e-?mail|download (?:the|our) .{0,30}\bapp\b|get (?:the|our) .{0,40}(?:newsletter|app|inbox)",
+    r"编辑[:：]|责编|责任编辑|来源[:：]|原标题|更多阅读|相关阅读|延伸阅读|推荐阅读|点击(?:进入|查看|阅读)|扫一扫|关注我们|版权(?:声明|所有)",
+    r"\(?leggi anche|lee también|leia (?:também|mais)|(?:à )?lire aussi|lesen sie auch|mehr zum thema|lees ook",
+    r"関連記事|あわせて読みたい",
+)
+_LEADS = r"related|recommended|up next|more from|don['’]t miss|see more|read more|see also|also on|most read|popular"
+_LED_TO = r"articles?|stories|posts?|news|content|reading|topics?|searches|companies|coverage|links"
+_LINES = (
+    r"share|tweet|print|save|comments?|tags?|advertisement|advertising disclosure|back to top|table of contents",
+    r"thank you for your feedback!?|order reprints|print article|your browser does not support .*|loading\.*",
+    r"(?:listen|play) .{0,20}(?:audio|article)|\d+ min(?:ute)?s?\.? read.*|\d+ comments?",
+)
+_INVITES = re.compile(
+    rf"\s*(?:{'|'.join(_BEGINNINGS)}|(?:{_LEADS})(?: (?:{_LED_TO}))?\s*(?:[:：|]|$)|(?:{'|'.join(_LINES)})\s*$)",
+    re.IGNORECASE,
+)
+_RIGHTS = re.compile(
+    r"^\W*(?:©|\(c\)\s*(?:19|20)\d\d|copyright\b)|all rights reserved\.?\W*$|^this copy is for your personal",
+    re.IGNORECASE,
+)
 
 
 class Article(NamedTuple):
@@ -53,7 +92,7 @@ class Article(NamedTuple):
 
 
 def article_in(page: NewsPage, metadata: Metadata) -> Article:
-    """The article on a page; its text is empty if none was found. Changes the page's tree."""
+    """Returns the article on a page; its text is empty if none was found. Changes the page's tree."""
     images = _images(page, metadata.image)
     blocks = trimmed(_text_blocks(page), metadata.title)
     text = "\n".join(block.text for block in blocks)
@@ -65,7 +104,10 @@ def article_in(page: NewsPage, metadata: Metadata) -> Article:
 
 
 def _text_blocks(page: NewsPage) -> list[Block]:
-    """The blocks of the text. The fast way nearly always finds them; if it found little on a long page, look again."""
+    """Returns the blocks of the text.
+
+    The fast way nearly always finds them; if it found little on a long page, look again.
+    """
     _drop_unread(page.tree)
     blocks = _extracted(page.tree, fast=True, favor_recall=True)
     length = sum(len(block.text) for block in blocks)
@@ -100,7 +142,7 @@ def _drop_unread(tree: HtmlElement) -> None:
 
 
 def _top(body: _Element) -> Iterator[_Element]:
-    """The blocks of a text, without the boxes around them."""
+    """Yields the blocks of a text, without the boxes around them."""
     for child in body:
         if child.tag in ("body", "div", "main", "article", "section"):
             if (child.text or "").strip():
@@ -137,7 +179,7 @@ def _html(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _element(element: _Element) -> Iterator[str]:
-    """An element in the extractor's own vocabulary, as HTML."""
+    """Yields an element in the extractor's own vocabulary, as HTML."""
     opening, closing = _tags(element)
     yield opening
     yield escape(element.text or "", quote=False)
@@ -170,7 +212,7 @@ def _tags(element: _Element) -> tuple[str, str]:
 
 
 def _images(page: NewsPage, named: str | None) -> tuple[Image, ...]:
-    """Each image once: first the one that the metadata names, then those in the text, in page order."""
+    """Returns each image once: first the one that the metadata names, then those in the text, in page order."""
     found: dict[str, Image] = {}
     if named:
         found[identity(named)] = Image(named)
@@ -184,7 +226,7 @@ def _images(page: NewsPage, named: str | None) -> tuple[Image, ...]:
 
 
 def _text_box(tree: HtmlElement) -> HtmlElement | None:
-    """The element that contains the article: the one whose own paragraphs have the most text."""
+    """Returns the element that contains the article: the one whose own paragraphs have the most text."""
     weights: dict[HtmlElement, int] = {}
     for paragraph in tree.iter("p"):
         box = paragraph.getparent()
@@ -207,7 +249,10 @@ def _in_text(box: HtmlElement | None, base: str) -> Iterator[Image]:
 
 
 def _link(value: str | None, base: str) -> str | None:
-    """The first address in a `src` or `srcset`. Images that load later often have a placeholder as their `src`."""
+    """Returns the first address in a `src` or `srcset`.
+
+    Images that load later often have a placeholder as their `src`.
+    """
     first = (value or "").strip().partition(" ")[0].rstrip(",")
     link = safe_link(first, base) if first and not first.startswith("data:") else None
     return link if link and link.startswith(("http://", "https://")) else None
@@ -216,3 +261,95 @@ def _link(value: str | None, base: str) -> str | None:
 def _is_small(node: HtmlElement) -> bool:
     sizes = [size.removesuffix("px") for name in ("width", "height") if (size := (node.get(name) or "").strip())]
     return any(size.isascii() and size.isdigit() and int(size[:6]) < SMALLEST for size in sizes)
+
+
+class Block(NamedTuple):
+    """A paragraph, heading, list or similar, and its text on one line."""
+
+    element: _Element
+    text: str
+
+
+def block_of(element: _Element) -> Block:
+    return Block(element, _text_of(element))
+
+
+def trimmed(blocks: Sequence[Block], title: str) -> list[Block]:
+    """Returns the blocks of the article itself."""
+    kept = [block for block in _after_title(blocks, title) if not _is_aside(block)]
+    kept = _before_rights(kept)
+    while kept and _is_tail(kept[-1]):
+        kept.pop()
+    # If nothing is left, it was the article after all.
+    return kept or list(blocks)
+
+
+def _text_of(element: _Element) -> str:
+    """Returns the text of an element, with a space between the boxes in it."""
+    if not len(element):
+        return " ".join((element.text or "").split())
+    if next(element.iterdescendants(_BOXES), None) is None:
+        return " ".join("".join(map(str, element.itertext())).split())
+    return " ".join("".join(_pieces(element)).split())
+
+
+def _pieces(element: _Element) -> Iterator[str]:
+    apart = " " if element.tag in _BOXES else ""
+    yield apart
+    yield element.text or ""
+    for child in element:
+        yield from _pieces(child)
+        yield child.tail or ""
+    yield apart
+
+
+def _after_title(blocks: Sequence[Block], title: str) -> list[Block]:
+    """Returns what follows the title, if it is repeated near the top. What is above it belongs to the page."""
+    wanted = _words(title)
+    above = 0
+    for position, block in enumerate(blocks[:_NEAR_THE_TOP] if wanted else ()):
+        if len(block.text) < 2 * len(title) + SHORT and _words(block.text) == wanted:
+            return list(blocks[position + 1 :])
+        above += len(block.text)
+        if above > SHORT:
+            break
+    return list(blocks)
+
+
+def _is_aside(block: Block) -> bool:
+    element, text = block
+    if element.tag not in ("p", "head", "item") or len(text) > SHORT:
+        return False
+    return bool(_INVITES.match(text) or _ADDRESS.fullmatch(text)) or (element.tag == "p" and _is_only_a_link(block))
+
+
+def _is_only_a_link(block: Block) -> bool:
+    """A line that is only a link leads elsewhere. A whole sentence that is a link may still say something."""
+    linked = sum(len(_text_of(link)) for link in block.element.iter("ref"))
+    return linked > 0 and linked >= 0.9 * len(block.text) and not _SENTENCE.search(block.text)
+
+
+def _before_rights(blocks: list[Block]) -> list[Block]:
+    """Returns what is before the copyright line, if that is in the last third.
+
+    Nothing of the article comes after it.
+    """
+    for position in range(len(blocks) * 2 // 3, len(blocks)):
+        text = blocks[position].text
+        if len(text) <= SHORT * 2 and _RIGHTS.search(text):
+            return blocks[:position]
+    return blocks
+
+
+def _is_tail(block: Block) -> bool:
+    """Whether a block cannot end an article: a heading with nothing below it, or a list of links."""
+    if block.element.tag == "head":
+        return True
+    if block.element.tag == "list":
+        items = block.element.findall("item")
+        return bool(items) and all(_is_only_a_link(block_of(item)) for item in items)
+    return False
+
+
+def _words(text: str) -> list[str]:
+    return _WORDS.findall(text.lower())

@@ -1,8 +1,9 @@
-"""Finds the links on a page that lead to articles, by a selector or by what many of them have in common.
+"""Finds the links on a page of a list: to its articles, and to its next page.
 
-A site writes the addresses of its articles in one way: with a date, a number, a long name. Links are grouped into
-families by the shape of their addresses, and families whose members look like articles are the list. Links to sections,
-tags and authors have short texts and plain addresses, and are in boxes of their own.
+The articles are found by a selector, or by what many of their links have in common. A site writes the addresses of its
+articles in one way: with a date, a number, a long name. Links are grouped into families by the shape of their
+addresses, and families whose members look like articles are the list. Links to sections, tags and authors have short
+texts and plain addresses, and are in boxes of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 from lxml.html import HtmlElement
 from selectolax.lexbor import LexborHTMLParser
 
-from headwater.sources.sites.page import NewsPage
+from headwater.sources.web_page import NewsPage
 from headwater.text import plain
 from headwater.urls import identity, safe_link, without_tracking
 
@@ -24,6 +25,7 @@ MAX_ITEMS = 1_000
 MAX_TITLE = 300
 FEWEST = 4
 GOOD = 4.0
+MAX_ANCHORS = 5_000  # the last ones of a page, where its link to the next one is
 _BOXES = ("nav", "footer", "aside", "form", "menu")
 _HEADINGS = ("h1", "h2", "h3", "h4")
 _ROLES = re.compile(
@@ -43,6 +45,18 @@ _NUMBER = re.compile(r"\d{4,}")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SECTION = re.compile(r"(?<=/)[^/#~*0?][^/]*(?=/)")
 _UNNAMED = {"", "index"}  # the front page
+_NEXT = re.compile(
+    r"\W*(?:next(?: page)?|older(?: posts| entries| articles| stories)?|more (?:posts|stories|articles|news)|load more"
+    r"|show more|weiter|nächste(?: seite)?|ältere (?:beiträge|artikel)|suivante?s?|page suivante|siguiente|próxim[ao]"
+    r"|successiv[ao]|volgende|下一页|下一頁|下页|后一页|更多|次へ|次のページ|다음|далее|следующая)\W*",
+    re.IGNORECASE,
+)
+_ARROW = re.compile(r"\s*[›»→>]{1,2}\s*")
+_NAMED_NEXT = re.compile(r"(?:^|[\s_-])(?:next|older|pagination-next|nav-previous)(?:[\s_-]|$)", re.IGNORECASE)
+_PAGER = re.compile(r"pag(?:er|ination|es|ing)|page-?nav|wp-pagenavi", re.IGNORECASE)
+_PAGE_NUMBER = re.compile(
+    r"(?:[?&](?:page|p|pg|paged|pn|pageno|pagenum|seite)=|/(?:page|seite|p)[/-]?|[_-])(\d{1,5})(?=\D*$)", re.IGNORECASE
+)
 
 
 class ArticleLink(NamedTuple):
@@ -61,7 +75,7 @@ class ArticleLinks(NamedTuple):
 
 
 def selected(page: NewsPage, selector: str) -> ArticleLinks:
-    """The links that a CSS selector matches, or that are in the elements it matches."""
+    """Returns the links that a CSS selector matches, or that are in the elements it matches."""
     tree = LexborHTMLParser(page.source.decode("utf-8", "replace"))
     found: dict[str, ArticleLink] = {}
     nodes = tree.css(selector)
@@ -74,7 +88,7 @@ def selected(page: NewsPage, selector: str) -> ArticleLinks:
 
 
 def discovered(page: NewsPage, fewest: int = FEWEST) -> ArticleLinks:
-    """The links that look like a list of articles; none if fewer than this look alike."""
+    """Returns the links that look like a list of articles; none if fewer than this look alike."""
     best: dict[str, ArticleLink] = {}
     anchors = list(page.tree.iter("a"))
     for node in anchors[:MAX_LINKS]:
@@ -112,7 +126,7 @@ def _in_words(families: dict[str, list[ArticleLink]]) -> str:
 
 
 def _judged(node: HtmlElement, page: NewsPage) -> ArticleLink | None:
-    """The link, with a score for how much it looks like a link to an article."""
+    """Returns the link, with a score for how much it looks like a link to an article."""
     url = _article_address(node.get("href"), page)
     if url is None:
         return None
@@ -137,7 +151,7 @@ def _by_text(text: str) -> float:
 
 
 def _shape(path: str, query: str) -> tuple[str, float]:
-    """How an address is written, with the parts that differ between articles left open, and a score for it."""
+    """Returns how an address is written, with the parts that differ between articles left open, and a score for it."""
     score = 2.5 if _DATE.search(path) else 0.0
     steps = [step for step in path.split("/") if step]
     shape = []
@@ -173,7 +187,7 @@ def _is_in_box(node: HtmlElement) -> bool:
 
 
 def _article_address(href: str | None, page: NewsPage) -> str | None:
-    """The address of a link that leads to another page of the same site."""
+    """Returns the address of a link that leads to another page of the same site."""
     if not href or href.startswith(("#", "javascript:", "mailto:")):
         return None
     url = safe_link(href, page.base)
@@ -189,10 +203,67 @@ def _article_address(href: str | None, page: NewsPage) -> str | None:
 
 
 def _site(host: str | None) -> str:
-    """The host, without common prefixes such as www."""
+    """Returns the host, without common prefixes such as www."""
     labels = (host or "").split(".")
     return (
         ".".join(labels[1:])
         if len(labels) > 2 and labels[0] in ("www", "m", "news", "amp", "mobile")
         else ".".join(labels)
     )
+
+
+class NextPage(NamedTuple):
+    """`by` says how it was found, for people."""
+
+    url: str
+    by: str
+
+
+def linked_next_page(page: NewsPage) -> NextPage | None:
+    """Returns the next page that a list links to; None if there is none."""
+    for node in page.tree.xpath('.//link[@rel="next"] | .//a[contains(concat(" ", @rel, " "), " next ")]'):
+        if url := _address(node, page):
+            return NextPage(url, "rel=next")
+    anchors = list(page.tree.iter("a"))[-MAX_ANCHORS:]
+    for node in anchors:
+        text = " ".join(node.text_content()[:200].split()) or (node.get("aria-label") or node.get("title") or "")
+        if (_NEXT.fullmatch(text) or (_ARROW.fullmatch(text) and _in_pager(node))) and (url := _address(node, page)):
+            return NextPage(url, f"the link “{text.strip()[:30]}”")
+    for node in anchors:
+        if _NAMED_NEXT.search(f"{node.get('class', '')} {node.get('id', '')}") and (url := _address(node, page)):
+            return NextPage(url, "the link named next")
+    return _by_number(anchors, page)
+
+
+def _by_number(anchors: list[HtmlElement], page: NewsPage) -> NextPage | None:
+    """Returns the number after this page's, in a row of page numbers."""
+    here = _page_number(page.url) or 1
+    for node in anchors:
+        if node.text_content().strip() == str(here + 1) and _in_pager(node):
+            url = _address(node, page)
+            if url and _page_number(url) == here + 1:
+                return NextPage(url, "the row of page numbers")
+    return None
+
+
+def _page_number(url: str) -> int | None:
+    parts = urlsplit(url)
+    found = _PAGE_NUMBER.search(f"{parts.path}?{parts.query}" if parts.query else parts.path)
+    return int(found[1]) if found else None
+
+
+def _in_pager(node: HtmlElement) -> bool:
+    boxes = [node, *node.iterancestors()][:6]
+    return any(
+        _PAGER.search(f"{box.get('class', '')} {box.get('id', '')} {box.get('aria-label', '')}") for box in boxes
+    )
+
+
+def _address(node: HtmlElement, page: NewsPage) -> str | None:
+    href = (node.get("href") or "").strip()
+    url = safe_link(href, page.base) if href and not href.startswith("#") else None
+    if not url or not url.startswith(("http://", "https://")):
+        return None
+    url = url.partition("#")[0]
+    same_host = urlsplit(url).netloc == urlsplit(page.url).netloc
+    return url if same_host and url != page.url.partition("#")[0] else None

@@ -12,11 +12,11 @@ import orjson
 from lxml.etree import XPath
 from lxml.html import HtmlElement
 
-from headwater.sources.feeds.dates import parse_date, plausible
+from headwater.sources.dates import parse_date, plausible
 from headwater.sources.feeds.encoding import undo_double_encoding
 from headwater.sources.feeds.posts import MAX_NAME, MAX_TITLE
 from headwater.sources.json_values import Json
-from headwater.sources.sites.page import NewsPage
+from headwater.sources.web_page import NewsPage
 from headwater.text import plain
 from headwater.urls import safe_link, same_server
 
@@ -162,7 +162,7 @@ def _first_plausible(dates: Iterable[str], received_at: datetime) -> datetime | 
 
 
 def _address(page: NewsPage, meta: dict[str, list[str]]) -> str:
-    """The canonical address, if it is on the same server. One on another server cannot be trusted."""
+    """Returns the canonical address, if it is on the same server. One on another server cannot be trusted."""
     links = page.tree.xpath('.//link[translate(@rel, "CANOIL", "canoil")="canonical"]/@href')
     for link in [*map(str, links[:1]), *meta.get("og:url", ())]:
         address = safe_link(link, page.base)
@@ -189,7 +189,7 @@ def _line(text: str) -> str:
 
 
 def _articles_in(tree: HtmlElement) -> list[Json]:
-    """The JSON-LD objects that describe an article, in page order."""
+    """Returns the JSON-LD objects that describe an article, in page order."""
     found = []
     for script in tree.iter("script"):
         if "ld+json" in (script.get("type") or "").lower() and script.text:
@@ -198,7 +198,7 @@ def _articles_in(tree: HtmlElement) -> list[Json]:
 
 
 def _strings(value: Any) -> list[str]:
-    """The texts of a property, which may be a text, an object with a name or an address, or a list of those."""
+    """Returns the texts of a property, which may be a text, an object with a name or an address, or a list of those."""
     match value:
         case str():
             return [value]
@@ -227,7 +227,7 @@ def _parsed(text: str) -> Any:
 
 
 def _nodes(document: Any) -> Iterator[Json]:
-    """Every object in a document, outer ones first, up to a limit."""
+    """Yields every object in a document, outer ones first, up to a limit."""
     waiting = [(document, 0)]
     for _ in range(MAX_NODES):
         if not waiting:

@@ -1,5 +1,7 @@
 """The settings of a news site: how its list is addressed, what on it is an article, and where the list continues.
 
+`first_address` and `next_address` fill in the template of its addresses (`/news?page={page}`).
+
 Paths into a JSON list (`data.items[*].url`) have names, `[0]`, `[-1]` and `[*]`, and nothing else. So they cannot
 compute, loop, or reach outside the document.
 """
@@ -10,6 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal
+from urllib.parse import quote, unquote
 
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
@@ -49,7 +52,7 @@ class NewsSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def settings_of(given: Mapping[str, Any]) -> NewsSettings:
-    """The settings of a source. Raises BadSetting, naming the field, for any that cannot be used."""
+    """Returns the settings of a source. Raises BadSetting, naming the field, for any that cannot be used."""
     try:
         settings = msgspec.convert(dict(given), NewsSettings)
     except msgspec.ValidationError as error:
@@ -123,7 +126,7 @@ def _check_items(settings: NewsSettings) -> None:
 
 
 def steps_of(path: str) -> list[str | int]:
-    """The steps of a path. Raises BadSetting if it is not a path."""
+    """Returns the steps of a path. Raises BadSetting if it is not a path."""
     steps: list[str | int] = []
     end = 0
     for found in _STEP.finditer(path):
@@ -140,7 +143,7 @@ def steps_of(path: str) -> list[str | int]:
 
 
 def found_at(document: Any, path: str) -> list[Any]:
-    """Every value at the end of a path."""
+    """Returns every value at the end of a path."""
     values = [document]
     for step in steps_of(path):
         values = [inner for value in values for inner in _step(value, step)][:MAX_FOUND]
@@ -148,7 +151,7 @@ def found_at(document: Any, path: str) -> list[Any]:
 
 
 def text_at(document: Any, path: str) -> str:
-    """The first text or number at the end of a path, as text; empty if there is none."""
+    """Returns the first text or number at the end of a path, as text; empty if there is none."""
     for value in found_at(document, path) if path else ():
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return str(value)
@@ -167,3 +170,82 @@ def _step(value: Any, step: str | int) -> list[Any]:
         if step in value:
             return [value[step]]
     return []
+
+
+def _filled(template: str, values: Mapping[str, str | int | None]) -> str:
+    """Returns the template with its placeholders filled in; those without a value become empty."""
+    return _PLACEHOLDER.sub(lambda found: quote(str(_value(values, found[1])), safe=""), template)
+
+
+def first_address(settings: NewsSettings, address: str, last_id: str | None) -> str:
+    """Returns the address of a crawl's first page. In ascending order it starts after the highest id that was seen."""
+    seen = int(last_id) if last_id and last_id.isascii() and last_id.isdigit() and len(last_id) < 19 else None
+    low = settings.min_id
+    if settings.order == "ascending" and seen is not None:
+        low = max(seen, low) if low is not None else seen
+    values: dict[str, str | int | None] = {
+        "page": settings.first_page,
+        "offset": 0,
+        "cursor": "",
+        "min_id": low if low is not None else 0,
+        "max_id": settings.max_id if settings.max_id is not None else "",
+    }
+    return _filled(settings.list or address, values)
+
+
+def next_address(settings: NewsSettings, url: str, ids: list[int], count: int, cursor: str) -> str | None:
+    """Returns the address of the next page, by the template; None if this was the last page, or nobody can say.
+
+    `ids` and `count` are of the articles on this page, and `cursor` is the one that it names.
+    """
+    present = _values_in(settings.list, url)
+    if present is None or not count:
+        return None
+    known: dict[str, str | int | None] = dict(present)
+    moved = False
+    if "page" in present:
+        known["page"] = _number(present["page"], settings.first_page) + 1
+        moved = True
+    if "offset" in present:
+        known["offset"] = _number(present["offset"], 0) + max(count, 1)
+        moved = True
+    if "cursor" in present:
+        if not cursor or cursor == present["cursor"]:
+            return None
+        known["cursor"] = cursor
+        moved = True
+    return _filled(settings.list, known) if moved else _by_ids(settings, known, ids)
+
+
+def _by_ids(settings: NewsSettings, values: dict[str, str | int | None], ids: list[int]) -> str | None:
+    """Continues after the lowest or highest id on the page, if that is a step in the right direction."""
+    name = "min_id" if settings.order == "ascending" else "max_id"
+    if name not in values or not ids:
+        return None
+    before = str(values[name] or "")
+    bound = max(ids) if name == "min_id" else min(ids)
+    if before.isdigit() and (bound <= int(before) if name == "min_id" else bound >= int(before)):
+        return None
+    return _filled(settings.list, {**values, name: bound})
+
+
+def _values_in(template: str, url: str) -> dict[str, str] | None:
+    """Returns the values that the placeholders of a template have in an address; None if it does not fit."""
+    # Scheme and host do not matter: a site may have answered from another of its hosts.
+    parts = _PLACEHOLDER.split(re.sub(r"^https?://[^/]+", "", template))
+    if len(parts) == 1:
+        return None
+    expression = "".join(
+        f"(?P<{part}>[^/?&#]*)" if position % 2 else re.escape(part) for position, part in enumerate(parts)
+    )
+    found = re.search(expression + "$", url)
+    return {name: unquote(value) for name, value in found.groupdict().items()} if found else None
+
+
+def _number(text: str, otherwise: int) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else otherwise
+
+
+def _value(values: Mapping[str, str | int | None], name: str) -> str | int:
+    value = values.get(name)
+    return "" if value is None else value
