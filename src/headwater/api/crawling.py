@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from headwater.app import crawling
-from headwater.app.shapes.crawling import CheckpointJson, CheckpointsJson, HourJson, HoursJson, StatisticsJson
-from headwater.app.shapes.shape import shaped
+from headwater.app.crawling import CheckpointJson, CheckpointsJson, HourJson, HoursJson, StatisticsJson
+from headwater.app.shapes import shaped
 from headwater.http.auth import CurrentReader
 from headwater.http.inputs import Id
 from headwater.http.json_route import JsonRoute

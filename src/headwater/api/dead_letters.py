@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from headwater.app import log
-from headwater.app.shapes.log import DeadLetterJson, LetterState, ReplayAll
-from headwater.app.shapes.shape import PageJson, shaped
+from headwater.app.log import DeadLetterJson, LetterState, ReplayAll
+from headwater.app.shapes import PageJson, shaped
 from headwater.http import cursors
 from headwater.http.auth import only_operators
 from headwater.http.inputs import Cursor, Id, Limit
@@ -35,7 +35,7 @@ async def list_letters(
 @router.post("/replay", summary="Replay all dead letters")
 async def replay_letters(parts: WithParts, consumer: str | None = None, kind: str | None = None) -> ReplayAll:
     """All, or those of a consumer or a kind, the oldest first. What fails again stays dead."""
-    return shaped(ReplayAll, await log.replay_dead_letters(parts.db, parts.consumers, parts.now, consumer, kind))
+    return await log.replay_dead_letters(parts.db, parts.consumers, parts.now, consumer, kind)
 
 
 @router.get("/{letter_id}", summary="Show one dead letter")

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from headwater.app import health, instance
-from headwater.app.shapes.health import Alive, FigureJson, HealthJson
-from headwater.app.shapes.shape import iso, shaped
+from headwater.app.health import Alive, FigureJson, HealthJson
+from headwater.app.shapes import iso, shaped
 from headwater.errors import StoreUnavailable
 from headwater.http import state
 from headwater.http.json_route import JsonRoute

@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from headwater.app import live as listening
-from headwater.app.live import Joined
+from headwater.app import log as listening
+from headwater.app.log import Joined
 from headwater.errors import HeadwaterError
 from headwater.events.live import EventFilter, Listener, Live, ResumeToken
 from headwater.http import auth
@@ -69,11 +69,11 @@ async def follow(
     """Events of the sources you follow and your own, each as a CloudEvent. With the id of the last one you have seen,
     you get what came after it: nothing is missing, nothing comes twice. An event `reset` says that this is too long
     ago: load what you need again and go on from there."""
-    seen = listening.seen_until(last_event_id_header or last_event_id)
+    seen = listening.resume_token(last_event_id_header or last_event_id)
     audience = listening.audience(reader, kinds)
     _refuse_too_many(live, audience)
     kept_for = timedelta(days=parts.settings.event_history_days)
-    joined = await listening.join(live, audience, seen, parts.now(), kept_for)
+    joined = await listening.listen(live, audience, seen, parts.now(), kept_for)
     return EventStream(live, joined.listener, _frames(request, parts, live, joined))
 
 

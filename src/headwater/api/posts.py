@@ -7,11 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from headwater.app import images, posts
-from headwater.app.shapes.images import ImageCountsJson, ImageJson, ImagesJson
-from headwater.app.shapes.posts import Marked, PostJson, VersionJson, VersionsJson
-from headwater.app.shapes.shape import PageJson, shaped
-from headwater.app.shapes.stories import StoryJson
+from headwater.app import posts
+from headwater.app.posts import ImageCountsJson, ImageJson, ImagesJson, Marked, PostJson, VersionJson, VersionsJson
+from headwater.app.shapes import PageJson, shaped
+from headwater.app.stories import StoryJson
 from headwater.http import cursors
 from headwater.http.auth import CurrentReader
 from headwater.http.inputs import MAX_MARKED, AnyId, Cursor, Id, Limit, StreamFilter
@@ -90,10 +89,10 @@ async def list_versions(
 @image_router.get("/posts/{post_id}/images", summary="The images of a post")
 async def list_images(parts: WithParts, reader: CurrentReader, post_id: Id) -> ImagesJson:
     """With the address of each, whether it is saved and where, or why not."""
-    found = await parts.db.read(images.of_post, reader, post_id)
+    found = await parts.db.read(posts.images_of, reader, post_id)
     return {"post_id": post_id, "images": [shaped(ImageJson, one) for one in found]}
 
 
 @image_router.get("/images", summary="How many images are saved, wait or failed")
 async def count_images(parts: WithParts) -> ImageCountsJson:
-    return shaped(ImageCountsJson, await parts.db.read(images.counts))
+    return await parts.db.read(posts.count_images)

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from headwater.app import stories
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.stories import Done, FoldingJson, GroupJson, Run, SourceFolding
+from headwater.app.shapes import shaped
+from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFolding
 from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadConfiguration
 from headwater.http.auth import CurrentReader

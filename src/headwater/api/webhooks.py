@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import webhooks
-from headwater.app.shapes.shape import PageJson, shaped
-from headwater.app.shapes.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
+from headwater.app.shapes import PageJson, shaped
+from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
 from headwater.http import cursors
 from headwater.http.auth import CurrentReader
 from headwater.http.inputs import Cursor, Id, Limit

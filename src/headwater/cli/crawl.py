@@ -10,8 +10,8 @@ import typer
 
 from headwater import wire
 from headwater.app import crawling, refresh, sources
-from headwater.app.shapes.crawling import CheckpointJson, StatisticsJson
-from headwater.app.shapes.shape import shaped
+from headwater.app.crawling import CheckpointJson, StatisticsJson
+from headwater.app.shapes import shaped
 from headwater.cli.output import ago, every, exit_if, json_line, progress, say, table
 from headwater.cli.session import Json, SourceName, opened, run_async
 from headwater.crawl.warm_up import Warmed

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headwater.app import kafka as kafka_log
 from headwater.app import log
-from headwater.app.shapes.log import DeadLetterJson
-from headwater.app.shapes.shape import shaped
+from headwater.app.log import DeadLetterJson
+from headwater.app.shapes import shaped
 from headwater.cli.output import ago, exit_if, json_line, say, table
 from headwater.cli.session import Json, opened
 from headwater.errors import AlreadyThere, BadInput, NotFound
@@ -181,7 +180,7 @@ def moment_in(text: str, now: datetime) -> datetime:
 def set_up_kafka() -> None:
     """Make the topics, the publication and the connector that are missing. It may be run again at any time."""
     with opened() as (parts, _):
-        for line in asyncio.run(kafka_log.set_up(*_kafka(parts))):
+        for line in asyncio.run(log.set_up_kafka(*_kafka(parts))):
             say(line)
 
 
@@ -189,7 +188,7 @@ def set_up_kafka() -> None:
 def check_kafka(as_json: Json = False) -> None:
     """Check whether events get from the database to Kafka, and say what to do where they do not."""
     with opened() as (parts, _):
-        findings = asyncio.run(kafka_log.check(*_kafka(parts)))
+        findings = asyncio.run(log.check_kafka(*_kafka(parts)))
     for finding in findings:
         if as_json:
             json_line(finding._asdict())
@@ -201,7 +200,7 @@ def check_kafka(as_json: Json = False) -> None:
 def _kafka(parts: Parts) -> tuple[Cluster, Database, str, timedelta]:
     """Returns what the use cases of Kafka take: the cluster, the database as we and as Debezium reach it, retention."""
     settings = parts.settings
-    cluster = kafka_log.cluster(parts.db, settings.kafka_bootstrap_servers, settings.kafka_connect_url)
+    cluster = log.kafka_cluster(parts.db, settings.kafka_bootstrap_servers, settings.kafka_connect_url)
     given = settings.kafka_database_url
     url = given.get_secret_value() if given else settings.store_url()
     return cluster, parts.db, url, timedelta(days=settings.event_history_days)

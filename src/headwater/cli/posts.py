@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from headwater.app import images as post_images
 from headwater.app import posts, sources
-from headwater.app.shapes.images import ImageJson
-from headwater.app.shapes.posts import PostJson, VersionJson
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.stories import StoryJson
+from headwater.app.posts import ImageJson, PostJson, VersionJson
+from headwater.app.shapes import shaped
+from headwater.app.stories import StoryJson
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import Json, PostId, opened
 from headwater.settings import Settings
@@ -97,18 +95,18 @@ def _say_version(one: PostVersion) -> None:
 def count_images(as_json: Json = False) -> None:
     """Count the images that are saved, wait, failed or were skipped, in all and for each source."""
     with opened() as (parts, _):
-        counts = parts.db.read_now(post_images.counts)
-        by_source = parts.db.read_now(post_images.counts_by_source)
+        counts = parts.db.read_now(posts.count_images)
+        by_source = parts.db.read_now(posts.count_images_by_source)
         settings = parts.settings
     if as_json:
-        json_line({**counts._asdict(), "downloading": settings.images == "on"})
+        json_line({**counts, "downloading": settings.images == "on"})
         for one in by_source:
             json_line({"source_id": one.source_id, "source": one.source, **one.counts})
         return
-    states = post_images.STATES
-    numbers = ", ".join(f"{getattr(counts, state)} {state}" for state in states)
-    say(f"{numbers}; {counts.bytes / MEGABYTE:.1f} MB in files.")
-    say(_whether_downloading(settings, counts.bytes))
+    states, total = posts.IMAGE_STATES, counts["bytes"]
+    numbers = ", ".join(f"{count} {name}" for name, count in counts.items() if name in states)
+    say(f"{numbers}; {total / MEGABYTE:.1f} MB in files.")
+    say(_whether_downloading(settings, total))
     if by_source:
         rows = [(one.source_id, one.source, *(one.counts[state] for state in states)) for one in by_source]
         table("", ("id", "source", *states), rows)
@@ -130,7 +128,7 @@ def list_failed_images(
 ) -> None:
     """List images that could not be downloaded, and why, the newest first."""
     with opened() as (parts, _):
-        found = parts.db.read_now(post_images.settled, "skipped" if skipped else "failed", limit)
+        found = parts.db.read_now(posts.settled_images, "skipped" if skipped else "failed", limit)
         now = parts.now()
     if as_json:
         for one in found:
@@ -144,5 +142,5 @@ def list_failed_images(
 def retry_images(as_json: Json = False) -> None:
     """Have all images that failed tried again; a running Headwater does it."""
     with opened() as (parts, _):
-        waiting = parts.db.write_now(post_images.retry, parts.now())
+        waiting = parts.db.write_now(posts.retry_images, parts.now())
     json_line({"waiting": waiting}) if as_json else say(f"{waiting} failed images are tried again.")

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from headwater.app import stories
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.stories import DecisionJson, GroupJson
+from headwater.app.shapes import shaped
+from headwater.app.stories import DecisionJson, GroupJson
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import PostId, opened
 from headwater.consumers.fold import FoldOptions

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from headwater.app import webhooks
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson
-from headwater.app.webhooks import Queued
+from headwater.app.shapes import shaped
+from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, Queued, WebhookJson
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import Json, opened
 from headwater.store.people.webhooks import Webhook

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from headwater import wire
-from headwater.app import crawling, pool, x
+from headwater.app import crawling, instance, pool
 from headwater.http.auth import CurrentReader
 from headwater.http.state import WithParts
 from headwater.store.visits.metrics import HourMetrics
@@ -46,7 +46,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: CurrentReade
         chart=(charts.WIDTH, charts.HEIGHT),
         amount=formatting.amount,
         counted=hours[-1] if hours else None,
-        x=await x.state(parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), now),
+        x=await instance.x_state(parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), now),
         posts=by_hour(hours, now, lambda one: one.posts_new),
         posts_total=sum(one.posts_new for one in hours),
         visits=by_hour(hours, now, lambda one: one.visits),

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from headwater.app import health, log
-from headwater.app.shapes.log import DeadLetterJson
-from headwater.app.shapes.shape import shaped
+from headwater.app.log import DeadLetterJson
+from headwater.app.shapes import shaped
 from headwater.events.health import Figure
 from headwater.http import state
 from headwater.http.auth import CurrentReader, only_operators

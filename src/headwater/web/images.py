@@ -17,7 +17,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from headwater import wire
-from headwater.app import images
+from headwater.app import posts
 from headwater.errors import BadAddress
 from headwater.http.auth import CurrentReader
 from headwater.http.state import WithParts
@@ -80,7 +80,7 @@ def _attributes(image: str) -> dict[str, str]:
 
 def _address(url: str) -> str:
     try:
-        return images.address_of(url)
+        return posts.address_of(url)
     except BadAddress:
         return url
 
@@ -102,11 +102,11 @@ async def image(
     reader: CurrentReader,
     content_hash: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
 ) -> Response:
-    path, type = await parts.db.read(images.find_file, reader, content_hash)
+    path, type = await parts.db.read(posts.find_image, reader, content_hash)
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": FOREVER, "ETag": f'"{content_hash}"'}
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    content = await asyncio.to_thread(images.load, wire.image_folder(parts.settings), path)
+    content = await asyncio.to_thread(posts.load_image, wire.image_folder(parts.settings), path)
     name = f"{content_hash[:16]}.{path.rpartition('.')[2]}"
     headers["Content-Disposition"] = f'inline; filename="{name}"'
     return Response(content, media_type=type, headers=headers)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from headwater.app import posts, starter
+from headwater.app import posts, sources
 from headwater.http import cursors
 from headwater.http.auth import CurrentReader
 from headwater.http.edge import page_policy
@@ -34,7 +34,7 @@ async def stream_page(
     after = cursors.position(cursor)
     found = await parts.db.read(posts.stream_view, reader, parts.now(), wanted, after=after, limit=PAGE + 1)
     if found.follows_nothing:
-        return show(request, "welcome.html", groups=starter.GROUPS, section="stream")
+        return show(request, "welcome.html", groups=sources.STARTER_GROUPS, section="stream")
     stories, more = cursors.cut(found.stories, PAGE, cursors.of_story)
     return show(
         request,

@@ -10,7 +10,7 @@ from functools import partial
 from headwater.access.budget import Access, RateLimiter
 from headwater.access.reddit import RedditApi, RedditApp, RedditFeeds
 from headwater.access.x import MonthlyMeter, XApi
-from headwater.app import x
+from headwater.app import instance
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.parse.pool import Parsers
@@ -110,7 +110,7 @@ async def x_token(parts: Parts) -> str:
     """Returns the token for X: the one in the settings, or the stored one. Raises KeyMissing if there is neither."""
     if parts.settings.x_bearer_token:
         return parts.settings.x_bearer_token.get_secret_value()
-    return await x.stored_token(parts.db, parts.unseal)
+    return await instance.stored_x_token(parts.db, parts.unseal)
 
 
 def x_access(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
