@@ -23,15 +23,15 @@ from headwater.app import instance
 from headwater.events.live import Live
 from headwater.http import auth, problems
 from headwater.http.edge import Edge
-from headwater.http.metrics import Metrics
+from headwater.http.state import Metrics
 from headwater.model import SavedVisit
-from headwater.web import crawling, health, images, login, reference, sources, stories, stream, webhooks
+from headwater.web import health, images, login, reference, sources, stream, webhooks
 from headwater.web.view import show_problem
 from headwater.wire import Parts, instance_name
 
 log = structlog.get_logger()
 STATIC = Path(web.__file__).parent / "static"
-PAGES = (reference, login, stream, images, stories, sources, webhooks, health, crawling)
+PAGES = (reference, login, stream, images, sources, webhooks, health)
 
 
 def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:

@@ -9,7 +9,7 @@ from typing import Any
 from api.running import Client, Running, routes
 from headwater.api.document import openapi
 from headwater.app.shapes import examples
-from headwater.http import reference
+from headwater.web import reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.md"
 NOTE = "<!-- Made by scripts/reference.py from the code. Change it there. -->"

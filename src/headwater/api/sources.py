@@ -11,10 +11,9 @@ from headwater.app import refresh, sources
 from headwater.app.refresh import Refresh, RefreshAll, Scheduled
 from headwater.app.shapes import PageJson, iso_or_none, shaped
 from headwater.app.sources import ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
-from headwater.http import cursors
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import AnyId, Cursor, Id, Limit, Name
-from headwater.http.json_route import JsonRoute
+from headwater.http.routes import AnyId, Cursor, Id, JsonRoute, Limit, Name
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
@@ -52,9 +51,8 @@ class ScheduleFeed(BaseModel):
 async def list_sources(
     parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[SourceJson]:
-    found = await parts.db.read(sources.page, reader, parts.now(), after=cursors.id_in(cursor), limit=limit + 1)
-    items, more = cursors.cut(found, limit, cursors.of_row)
-    return {"items": [shaped(SourceJson, source) for source in items], "next_cursor": more}
+    found = await parts.db.read(sources.page, reader, parts.now(), after=routes.id_in(cursor), limit=limit + 1)
+    return routes.page_of(SourceJson, found, limit, routes.cursor_of_row)
 
 
 @router.post("/sources", status_code=202, summary="Follow a source")

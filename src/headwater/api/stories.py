@@ -13,8 +13,7 @@ from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFoldi
 from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadConfiguration
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import AnyId, Id
-from headwater.http.json_route import JsonRoute
+from headwater.http.routes import AnyId, Id, JsonRoute
 from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000

@@ -12,8 +12,19 @@ from headwater import wire
 from headwater.app import crawling, refresh, sources
 from headwater.app.crawling import CheckpointJson, StatisticsJson
 from headwater.app.shapes import shaped
-from headwater.cli.output import ago, every, exit_if, json_line, progress, say, table
-from headwater.cli.session import Json, SourceName, opened, run_async
+from headwater.cli.session import (
+    Json,
+    SourceName,
+    ago,
+    every,
+    exit_if,
+    json_line,
+    opened,
+    progress,
+    run_async,
+    say,
+    table,
+)
 from headwater.crawl.warm_up import Warmed
 from headwater.errors import BadInput
 from headwater.wire import JOBS, Job, Parts

@@ -12,8 +12,7 @@ import typer
 from headwater.app import log
 from headwater.app.log import DeadLetterJson
 from headwater.app.shapes import shaped
-from headwater.cli.output import ago, exit_if, json_line, say, table
-from headwater.cli.session import Json, opened
+from headwater.cli.session import Json, ago, exit_if, json_line, opened, say, table
 from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events.replay import Replayed
 from headwater.store.db import Database

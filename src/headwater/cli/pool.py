@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from headwater.app import pool
-from headwater.cli.output import exit_if, json_line, say, table
-from headwater.cli.session import Json, SourceName, opened
+from headwater.cli.session import Json, SourceName, exit_if, json_line, opened, say, table
 from headwater.errors import BadInput
 from headwater.follow.tiers import Assignment
 

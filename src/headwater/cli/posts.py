@@ -11,8 +11,7 @@ from headwater.app import posts, sources
 from headwater.app.posts import ImageJson, PostJson, VersionJson
 from headwater.app.shapes import shaped
 from headwater.app.stories import StoryJson
-from headwater.cli.output import ago, json_line, say, table
-from headwater.cli.session import Json, PostId, opened
+from headwater.cli.session import Json, PostId, ago, json_line, opened, say, table
 from headwater.settings import Settings
 from headwater.store.posts.history import PostVersion
 from headwater.store.posts.stream import Filter, Story

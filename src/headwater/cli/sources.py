@@ -14,8 +14,21 @@ from headwater import wire
 from headwater.app import sources, trying
 from headwater.app.trying import Tried
 from headwater.cli import crawl
-from headwater.cli.output import ago, exit_if, fail, json_line, progress, say, table
-from headwater.cli.session import Json, SourceName, opened, opened_parts, run_async, source_settings
+from headwater.cli.session import (
+    Json,
+    SourceName,
+    ago,
+    exit_if,
+    fail,
+    json_line,
+    opened,
+    opened_parts,
+    progress,
+    run_async,
+    say,
+    source_settings,
+    table,
+)
 from headwater.errors import BadInput
 from headwater.model import Post, Reader
 from headwater.store.sources import Added, WatchedSource

@@ -10,8 +10,7 @@ import typer
 from headwater.app import stories
 from headwater.app.shapes import shaped
 from headwater.app.stories import DecisionJson, GroupJson
-from headwater.cli.output import ago, json_line, say, table
-from headwater.cli.session import PostId, opened
+from headwater.cli.session import PostId, ago, json_line, opened, say, table
 from headwater.consumers.fold import FoldOptions
 
 app = typer.Typer(help="Which posts are one story, and why.", no_args_is_help=True)

@@ -12,8 +12,7 @@ import typer
 
 from headwater import wire
 from headwater.app import sources
-from headwater.cli.output import configure_logs, say
-from headwater.cli.session import Json, opened_parts, run_async
+from headwater.cli.session import Json, configure_logs, opened_parts, run_async, say
 from headwater.errors import BadSetting
 from headwater.settings import Settings, load
 from headwater.wire import Parts

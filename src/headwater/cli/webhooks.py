@@ -9,8 +9,7 @@ import typer
 from headwater.app import webhooks
 from headwater.app.shapes import shaped
 from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, Queued, WebhookJson
-from headwater.cli.output import ago, json_line, say, table
-from headwater.cli.session import Json, opened
+from headwater.cli.session import Json, ago, json_line, opened, say, table
 from headwater.store.people.webhooks import Webhook
 
 SHOWN = 20

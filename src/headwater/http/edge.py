@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headwater import trace
 from headwater.errors import BadInput, Forbidden, HeadwaterError
 from headwater.http import auth, bodies, problems
-from headwater.http.hosts import KnownHosts
-from headwater.http.metrics import Metrics
+from headwater.http.auth import KnownHosts
+from headwater.http.state import Metrics
 from headwater.wire import Parts
 
 MAX_ADDRESS_BYTES = 16 * 1024

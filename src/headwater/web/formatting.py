@@ -1,4 +1,4 @@
-"""What pages say about times, states and texts. Pure: data in, words out."""
+"""What pages say about times, states and texts, and their bar charts. Pure: data in, words and bars out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from headwater.text import plain
 
 EXCERPT_CHARACTERS = 280
 HEADLINE_CHARACTERS = 90
+CHART_WIDTH = 600
+CHART_HEIGHT = 80
 _EXCERPT_MARKUP = 4000
 
 
@@ -205,3 +207,28 @@ def _span(length: timedelta) -> str:
         return f"{minutes // 60} h"
     days = minutes // (24 * 60)
     return "1 day" if days == 1 else f"{days} days"
+
+
+class Bar(NamedTuple):
+    """A bar of a chart, in the units of the chart."""
+
+    label: str
+    value: float
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def bars(
+    values: Sequence[tuple[str, float]], width: int = CHART_WIDTH, height: int = CHART_HEIGHT, top: float = 0
+) -> list[Bar]:
+    """Returns bars side by side. The tallest, or one of `top`, has the full height; any value above 0 can be seen."""
+    most = max((value for _, value in values), default=0)
+    most = max(most, top) or 1
+    room = width / max(1, len(values))
+    found = []
+    for place, (label, value) in enumerate(values):
+        tall = max(2.0, value / most * height) if value else 0.0
+        found.append(Bar(label, value, round(place * room, 2), round(height - tall, 2), round(room * 0.8, 2), tall))
+    return found

@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from headwater.app import crawling, refresh, sources
 from headwater.errors import AlreadyThere, BadInput
-from headwater.http import cursors
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import AnyId, Id, Name
+from headwater.http.routes import AnyId, Id, Name
 from headwater.http.state import WithParts
 from headwater.model import Reader
-from headwater.web import charts
-from headwater.web.charts import bars
+from headwater.web import formatting
+from headwater.web.formatting import bars
 from headwater.web.view import go, show
 
 PAGE = 200
@@ -35,7 +35,7 @@ async def sources_page(
     folder: Name | None = None,
     cursor: str | None = None,
 ) -> Response:
-    after = cursors.id_in(cursor)
+    after = routes.id_in(cursor)
     return await _sources_page(request, parts, reader, after=after, attention=attention, folder=folder)
 
 
@@ -53,7 +53,7 @@ async def _sources_page(
     found = await parts.db.read(
         sources.overview, reader, parts.now(), after=after, limit=PAGE + 1, folder=folder, attention=attention
     )
-    shown, more = cursors.cut(found.sources, PAGE, cursors.of_row)
+    shown, more = routes.cut_page(found.sources, PAGE, routes.cursor_of_row)
     return show(
         request,
         "sources.html",
@@ -142,7 +142,7 @@ async def source_page(request: Request, parts: WithParts, reader: CurrentReader,
         spark=bars([(f"{day:%d %b}", count) for day, count in published.days], height=SPARK_HEIGHT),
         spark_total=sum(count for _, count in published.days),
         days=DAYS,
-        chart=(charts.WIDTH, SPARK_HEIGHT),
+        chart=(formatting.CHART_WIDTH, SPARK_HEIGHT),
         listing=published.listing,
         best=published.listing.posts[:BEST] if published.listing else [],
         progress=published.checkpoint,
