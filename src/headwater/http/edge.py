@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headwater import trace
+from headwater import ids
 from headwater.errors import BadInput, Forbidden, HeadwaterError
 from headwater.http import auth, bodies, problems
 from headwater.http.auth import KnownHosts
@@ -57,7 +57,7 @@ class Edge:
         outgoing = _Outgoing(send, self.policy, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
         try:
             given = await self._admit(request, receive)
-            trace.current.set(trace.parse(request.headers.get("traceparent")))
+            ids.current_trace.set(ids.parse_trace(request.headers.get("traceparent")))
             await self.app(scope, given, outgoing.send)
         except ClientDisconnect:
             return
