@@ -135,13 +135,13 @@ class Settings(BaseSettings):
         le=10080,
     )
     images: Literal["off", "on"] = _setting(
-        "off", "Whether pictures that posts show are downloaded and shown from here. Records of them are kept anyway."
+        "off", "Whether images that posts show are downloaded and shown from here. Records of them are kept anyway."
     )
-    image_max_bytes: int = _setting(5 * 1024 * 1024, "The largest picture that is downloaded.", ge=1024)
-    images_total_mb: int = _setting(2048, "How much all downloaded pictures may take.", ge=1)
+    image_max_bytes: int = _setting(5 * 1024 * 1024, "The largest image that is downloaded.", ge=1024)
+    images_total_mb: int = _setting(2048, "How much all downloaded images may take.", ge=1)
     remote_images: Literal["ask", "show"] = _setting(
         "ask",
-        "Pictures that are not downloaded: ask (the reader, for each post; until then its server does not learn who "
+        "Images that are not downloaded: ask (the reader, for each post; until then its server does not learn who "
         "reads) or show.",
     )
     visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)

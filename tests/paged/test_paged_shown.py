@@ -129,6 +129,6 @@ async def test_commands_show_and_clear_checkpoints_and_count(
     assert (counted["succeeded"], counted["failed"], counted["boards"][0]["images"]) == (9, 1, {"waiting": 9})
     said = run("stats")
     assert "1 failed" in said
-    assert "Pictures: 9 waiting." in said
+    assert "Images: 9 waiting." in said
     run("checkpoints", "clear", board.address)
     assert run("checkpoints", "list", "--json") == ""

@@ -19,6 +19,7 @@ from headwater.cli.session import (
     every,
     exit_if,
     json_line,
+    json_lines,
     opened,
     progress,
     run_async,
@@ -162,8 +163,7 @@ def list_checkpoints(as_json: Json = False) -> None:
     with opened() as (parts, owner):
         found, now = parts.db.read_now(crawling.every_checkpoint, owner), parts.now()
     if as_json:
-        for row in found:
-            json_line(shaped(CheckpointJson, row))
+        json_lines(CheckpointJson, found)
         return
     columns = ("id", "site", "board", "status", "page", "last item", "updated", "problem")
     table("", columns, [

@@ -12,7 +12,7 @@ import typer
 from headwater.app import log
 from headwater.app.log import DeadLetterJson
 from headwater.app.shapes import shaped
-from headwater.cli.session import Json, ago, exit_if, json_line, opened, say, table
+from headwater.cli.session import Json, ago, exit_if, json_line, json_lines, opened, say, say_findings, table
 from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events.replay import Replayed
 from headwater.store.db import Database
@@ -43,8 +43,7 @@ def list_letters(
     with opened() as (parts, _):
         found, now = parts.db.read_now(log.list_dead_letters, state, limit=limit), parts.now()
     if as_json:
-        for letter in found:
-            json_line(shaped(DeadLetterJson, letter))
+        json_lines(DeadLetterJson, found)
     elif found:
         columns = ("id", "consumer", "kind", "key", "failed", "error")
         table("", columns, [_letter_row(letter, now) for letter in found])
@@ -188,12 +187,7 @@ def check_kafka(as_json: Json = False) -> None:
     """Check whether events get from the database to Kafka, and say what to do where they do not."""
     with opened() as (parts, _):
         findings = asyncio.run(log.check_kafka(*_kafka(parts)))
-    for finding in findings:
-        if as_json:
-            json_line(finding._asdict())
-        else:
-            say(f"{'ok ' if finding.ok else 'BAD'}  {finding.what}: {finding.detail}")
-    exit_if(sum(not finding.ok for finding in findings))
+    say_findings(findings, as_json, bad="BAD")
 
 
 def _kafka(parts: Parts) -> tuple[Cluster, Database, str, timedelta]:

@@ -11,7 +11,17 @@ import typer
 from headwater import wire
 from headwater.app import instance
 from headwater.cli import doctor
-from headwater.cli.session import Json, ago, exit_if, json_line, opened, opened_parts, run_async, say, table
+from headwater.cli.session import (
+    Json,
+    ago,
+    json_line,
+    opened,
+    opened_parts,
+    run_async,
+    say,
+    say_findings,
+    table,
+)
 from headwater.errors import BadInput
 from headwater.settings import Settings, load, names_of
 from headwater.wire import Parts
@@ -53,13 +63,7 @@ def login(as_json: Json = False) -> None:
 
 def run_doctor(as_json: Json = False) -> None:
     """Check that this machine can run Headwater, and say what to do where it cannot."""
-    findings = run_async(doctor.examine())
-    for finding in findings:
-        if as_json:
-            json_line(finding._asdict())
-        else:
-            say(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.what}: {finding.detail}")
-    exit_if(sum(not finding.ok for finding in findings))
+    say_findings(run_async(doctor.examine()), as_json, bad="FAIL")
 
 
 @schema.command("upgrade")

@@ -11,7 +11,7 @@ from headwater.app import posts, sources
 from headwater.app.posts import ImageJson, PostJson, VersionJson
 from headwater.app.shapes import shaped
 from headwater.app.stories import StoryJson
-from headwater.cli.session import Json, PostId, ago, json_line, opened, say, table
+from headwater.cli.session import Json, PostId, ago, json_line, json_lines, opened, say, table
 from headwater.settings import Settings
 from headwater.store.posts.history import PostVersion
 from headwater.store.posts.stream import Filter, Story
@@ -34,8 +34,7 @@ def show_stream(
         wanted = Filter(source_id=source_id, unread=unread)
         found, now = parts.db.read_now(posts.read_stream, owner, wanted, limit=limit), parts.now()
     if as_json:
-        for story in found:
-            json_line(shaped(StoryJson, story))
+        json_lines(StoryJson, found)
         return
     table("", ("when", "source", "title"), [_story_row(story, now) for story in found])
     if not found:
@@ -58,8 +57,7 @@ def search(
         found = parts.db.read_now(posts.find_words, owner, " ".join(words), limit=limit)
         now = parts.now()
     if as_json:
-        for post in found:
-            json_line(shaped(PostJson, post))
+        json_lines(PostJson, found)
     elif found:
         table("", ("when", "source", "title"), [(ago(post.created_at, now), post.source, post.title) for post in found])
     else:
@@ -130,8 +128,7 @@ def list_failed_images(
         found = parts.db.read_now(posts.settled_images, "skipped" if skipped else "failed", limit)
         now = parts.now()
     if as_json:
-        for one in found:
-            json_line(shaped(ImageJson, one))
+        json_lines(ImageJson, found)
         return
     rows = [(one.id, one.attempts, ago(one.tried_at, now), one.url, one.error) for one in found]
     table("", ("id", "attempts", "last tried", "address", "error"), rows)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import orjson
 import structlog
@@ -20,6 +20,7 @@ from rich.table import Table
 
 from headwater import wire
 from headwater.app import instance
+from headwater.app.shapes import shaped
 from headwater.errors import BadInput, HeadwaterError
 from headwater.model import Reader
 from headwater.settings import load
@@ -87,6 +88,12 @@ def json_line(value: Any) -> None:
     sys.stdout.flush()
 
 
+def json_lines(shape: type[Any], rows: Iterable[object], **more: Any) -> None:
+    """Prints each row as an object of this shape. `more` are values that the rows do not have."""
+    for row in rows:
+        json_line(shaped(shape, row, **more))
+
+
 def say(words: str) -> None:
     console.print(words, markup=False)
 
@@ -111,6 +118,28 @@ def exit_if(failures: int) -> None:
     """Ends the command with a failure, if there was one."""
     if failures:
         raise typer.Exit(EXIT_FAILED)
+
+
+class Checked(Protocol):
+    """Something that was checked."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def detail(self) -> str: ...
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+def say_findings(findings: Sequence[Checked], as_json: bool, *, bad: str) -> None:
+    """Prints what was checked. Ends the command with a failure if something is wrong."""
+    for finding in findings:
+        if as_json:
+            json_line(finding._asdict())
+        else:
+            say(f"{'ok' if finding.ok else bad:{len(bad)}}  {finding.what}: {finding.detail}")
+    exit_if(sum(not finding.ok for finding in findings))
 
 
 def progress() -> Progress:

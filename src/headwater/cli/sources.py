@@ -12,6 +12,7 @@ import typer
 
 from headwater import wire
 from headwater.app import sources, trying
+from headwater.app.sources import SourceJson
 from headwater.app.trying import Tried
 from headwater.cli import crawl
 from headwater.cli.session import (
@@ -21,6 +22,7 @@ from headwater.cli.session import (
     exit_if,
     fail,
     json_line,
+    json_lines,
     opened,
     opened_parts,
     progress,
@@ -106,8 +108,7 @@ def list_sources(as_json: Json = False) -> None:
         now = parts.now()
         found = parts.db.read_now(sources.every, owner, now)
     if as_json:
-        for source in found:
-            json_line(source._asdict())
+        json_lines(SourceJson, found)
         return
     if not found:
         say("You follow nothing yet. Try `headwater add ADDRESS` or `headwater import FILE.opml`.")

@@ -1,4 +1,4 @@
-"""What happens to every request before and after its route: name, credentials, body; headers, counts, last resort."""
+"""What happens to every request before its route (name, credentials, body) and after it (headers, counts, errors)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HEADERS = {
 
 
 def page_policy(*, remote_images: bool) -> str:
-    """Pages load everything from here alone; pictures from anywhere only where the reader agreed to be seen there."""
+    """Returns the policy of pages: all is loaded from here, and images from elsewhere only if the reader agreed."""
     anywhere = " https: http:" if remote_images else ""
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'{anywhere}; connect-src 'self'; "
@@ -92,7 +92,7 @@ class Edge:
 
 
 class _Outgoing:
-    """The answer on its way out: gets the headers every answer has, and its status is remembered."""
+    """Sends the answer with the headers that every answer has, and remembers its status."""
 
     def __init__(self, send: Send, policy: str, *, is_static: bool) -> None:
         self._send = send

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Annotated, Any, Protocol, TypeVar
 
 import orjson
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Form, Path, Query
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, Field
 from starlette.responses import Response
@@ -43,6 +43,7 @@ Cursor = Annotated[
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="how many at most")]
 Name = Annotated[str, Field(max_length=300), AfterValidator(_name)]
 AnyId = Annotated[int, Field(ge=1, le=MAX_ID)]
+Next = Annotated[str, Form(description="the page to go to afterwards")]
 
 
 def stream_filter(

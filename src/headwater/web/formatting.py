@@ -59,7 +59,7 @@ def progress(checkpoint: CheckpointRow) -> str:
 def crawl_stats(stats: Mapping[str, int]) -> str:
     """What a crawl did, in the order of how much it says."""
     named = (("new", "new posts"), ("updated", "updated"), ("done", "read"), ("failed", "failed"),
-             ("item_pages", "pages of items"), ("images", "pictures"))  # fmt: skip
+             ("item_pages", "pages of items"), ("images", "images"))  # fmt: skip
     return ", ".join(f"{stats[name]:,} {word}" for name, word in named if stats.get(name)) or "nothing new"
 
 

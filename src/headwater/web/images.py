@@ -1,4 +1,4 @@
-"""Pictures as pages show them: those that are saved from here, others only where the reader may be seen elsewhere.
+"""Images as pages show them: saved ones from here, others only if the reader agreed to be seen by their servers.
 
 Works on clean HTML as it is stored, when it is shown: what is saved, and what the reader wants, changes after that.
 """
@@ -30,13 +30,13 @@ _IMAGE = re.compile(r"<img\b[^>]*+>")
 _ATTRIBUTE = re.compile(r'\s(src|alt|title|width|height|dir|lang)="([^"]*)"')
 
 router = APIRouter()
-# Should a picture be more than one, it can do nothing: not in a page, and not when it is opened alone.
+# If a file is more than an image, it can do nothing: not in a page, and not when it is opened alone.
 POLICY = "default-src 'none'; sandbox"
 FOREVER = "private, max-age=31536000, immutable"
 
 
 class PostImages:
-    """The pictures of one post. `remote` says that those that are not saved may be loaded from where they are."""
+    """The images of one post. `remote`: those that are not saved may be loaded from where they are."""
 
     def __init__(self, records: Sequence[ImageRecord], remote: bool) -> None:
         self._records = records
@@ -44,24 +44,24 @@ class PostImages:
         self.remote = remote
 
     def shown(self, content: str) -> Markup:
-        """Clean HTML with its pictures as this reader gets them."""
+        """Returns clean HTML with its images as this reader gets them."""
         return Markup(_IMAGE.sub(self._replaced, content))
 
     def beside(self, content: str) -> Markup:
-        """Pictures that the post has but its text does not show."""
+        """Returns the images that the post has but its text does not show."""
         inside = {_address(unescape(found["src"])) for found in map(_attributes, _IMAGE.findall(content))}
         missing = [one for one in self._records if one.url not in inside and one.state != "skipped"]
         return Markup("").join(Markup(self._tag({"src": escape(one.url), "alt": escape(one.alt)})) for one in missing)
 
     def withheld(self, content: str) -> int:
-        """How many pictures the reader could ask for."""
+        """Returns how many images the reader could ask for."""
         return (self.shown(content) + self.beside(content)).count(_WITHHELD)
 
     def _replaced(self, image: re.Match[str]) -> str:
         return self._tag(_attributes(image[0]))
 
     def _tag(self, given: dict[str, str]) -> str:
-        """`given` are values as they stand in HTML."""
+        """Returns the tag of an image. `given` are attributes as they are written in HTML."""
         address = unescape(given["src"])
         record = self._saved.get(_address(address))
         if record is None and not self.remote:
@@ -86,12 +86,12 @@ def _address(url: str) -> str:
 
 
 def _placeholder(alt: str, address: str) -> str:
-    """No link: the picture may stand in one."""
+    """Returns what is shown instead of an image. It is not a link, because the image may be inside one."""
     try:
         host = escape(urlsplit(address).hostname or "")
     except ValueError:
         host = ""
-    words = f"Picture: {escape(unescape(alt))}" if alt else "Picture"
+    words = f"Image: {escape(unescape(alt))}" if alt else "Image"
     return f'{_WITHHELD} title="{host}">{words}</span>'
 
 

@@ -11,7 +11,7 @@ from headwater.app import crawling, refresh, sources
 from headwater.errors import AlreadyThere, BadInput
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import AnyId, Id, Name
+from headwater.http.routes import AnyId, Id, Name, Next
 from headwater.http.state import WithParts
 from headwater.model import Reader
 from headwater.web import formatting
@@ -80,7 +80,7 @@ async def add(
     address: Annotated[str, Form()] = "",
     folder: Annotated[Name | None, Form()] = None,
     kind: Annotated[str, Form(max_length=20)] = "",
-    next: Annotated[str, Form()] = "/sources",
+    next: Next = "/sources",
 ) -> Response:
     try:
         await parts.db.write(
@@ -151,9 +151,7 @@ async def source_page(request: Request, parts: WithParts, reader: CurrentReader,
 
 
 @router.post("/sources/{source_id}/refresh")
-async def refresh_one(
-    parts: WithParts, reader: CurrentReader, source_id: Id, next: Annotated[str, Form()] = "/sources"
-) -> Response:
+async def refresh_one(parts: WithParts, reader: CurrentReader, source_id: Id, next: Next = "/sources") -> Response:
     await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
     parts.wake()
     return go(next)

@@ -12,7 +12,7 @@ from headwater.app import posts, sources, stories
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
 from headwater.http.edge import page_policy
-from headwater.http.routes import MAX_MARKED, AnyId, Id, StreamFilter
+from headwater.http.routes import MAX_MARKED, AnyId, Id, Next, StreamFilter
 from headwater.http.state import WithParts
 from headwater.store.posts.stream import Filter
 from headwater.web.images import PostImages
@@ -61,11 +61,11 @@ def link(wanted: Filter, **changes: Any) -> str:
 
 @router.get("/posts/{post_id}")
 async def post_page(
-    request: Request, parts: WithParts, reader: CurrentReader, post_id: Id, pictures: bool = False
+    request: Request, parts: WithParts, reader: CurrentReader, post_id: Id, images: bool = False
 ) -> Response:
-    """A post in full. With `pictures`, the reader agreed that images that are not saved are loaded from elsewhere."""
+    """A post in full. With `images`, the reader agreed to load images that are not saved from elsewhere."""
     found = await parts.db.read(posts.view, reader, post_id)
-    shown = PostImages(found.images, pictures or parts.settings.remote_images == "show")
+    shown = PostImages(found.images, images or parts.settings.remote_images == "show")
     page = show(request, "post.html", post=found.post, past=found.past, images=shown, section="stream")
     if shown.remote:
         page.headers["Content-Security-Policy"] = page_policy(remote_images=True)
@@ -85,7 +85,7 @@ async def mark_read(
     parts: WithParts,
     reader: CurrentReader,
     ids: Annotated[list[AnyId], Form(max_length=MAX_MARKED)],
-    next: Annotated[str, Form()] = "/",
+    next: Next = "/",
 ) -> Response:
     await parts.db.write(posts.mark, reader, ids, parts.now(), read=True)
     return go(next)
@@ -98,7 +98,7 @@ async def mark_post(
     post_id: Id,
     read: Annotated[bool | None, Form()] = None,
     starred: Annotated[bool | None, Form()] = None,
-    next: Annotated[str, Form()] = "/",
+    next: Next = "/",
 ) -> Response:
     await parts.db.write(posts.mark, reader, [post_id], parts.now(), read=read, starred=starred)
     return go(next)
@@ -111,17 +111,13 @@ async def story_page(request: Request, parts: WithParts, reader: CurrentReader, 
 
 
 @router.post("/stories/{story_id}/undo")
-async def undo_story(
-    parts: WithParts, reader: CurrentReader, story_id: Id, next: Annotated[str, Form()] = "/"
-) -> Response:
+async def undo_story(parts: WithParts, reader: CurrentReader, story_id: Id, next: Next = "/") -> Response:
     await parts.db.write(stories.undo, reader, story_id, parts.now())
     return go(next)
 
 
 @router.post("/posts/{post_id}/apart")
-async def take_out(
-    parts: WithParts, reader: CurrentReader, post_id: Id, next: Annotated[str, Form()] = "/"
-) -> Response:
+async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, next: Next = "/") -> Response:
     await parts.db.write(stories.take_out, reader, post_id, parts.now())
     return go(next)
 
