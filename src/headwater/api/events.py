@@ -83,7 +83,7 @@ async def follow(
 
 
 async def _frames(request: Request, parts: Parts, live: Live, joined: Joined) -> AsyncIterator[bytes]:
-    """An id without an event moves the place to resume from; a browser tells no script about it."""
+    """Yields what is sent. An id without an event moves the place to resume from; a browser's scripts do not see it."""
     listener, seen = joined.listener, joined.seen
     start = str(ResumeToken(listener.after, parts.now())).encode()
     try:
@@ -106,7 +106,7 @@ async def _news(request: Request, parts: Parts, live: Live, listener: Listener) 
         if frames:
             yield frames
         if clock() >= beat_at:
-            await auth.find_caller(request, parts)  # whoever signed out, or lost the token, hears nothing more
+            await auth.find_caller(request, parts)  # who signed out, or lost the token, gets nothing more
             beat_at = clock() + KEEP_ALIVE_SECONDS
             place = live.resume_token(listener)
             yield b": still here\nid: %b\n\n" % str(place).encode() if place else b": still here\n\n"
@@ -133,7 +133,7 @@ async def list_letters(
 
 @dead_letter_router.post("/replay", summary="Replay all dead letters")
 async def replay_letters(parts: WithParts, consumer: str | None = None, kind: str | None = None) -> ReplayAll:
-    """All, or those of a consumer or a kind, the oldest first. What fails again stays dead."""
+    """All, or those of a consumer or a kind, the oldest first. An event that fails again stays a dead letter."""
     return await event_log.replay_dead_letters(parts.db, parts.consumers, parts.now, consumer, kind)
 
 

@@ -1,4 +1,4 @@
-"""How Headwater is doing: the figures with their limits, and the numbers that stand around them."""
+"""How Headwater is doing: figures with their limits, numbers for Prometheus, and the last minutes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Joined(NamedTuple):
 
 
 def is_operator(reader: Reader) -> bool:
-    """Dead letters hold events of everybody, so only those who run the instance see them."""
+    """Whether a reader runs the instance and may see dead letters, which hold events of everybody."""
     return reader.role in OPERATORS
 
 
@@ -60,12 +60,12 @@ def list_dead_letters(
 def dead_letter(conn: Connection, letter_id: int) -> DeadLetter:
     found = dead_letters.find(conn, letter_id)
     if found is None:
-        raise NotFound(f"There is no letter {letter_id}.")
+        raise NotFound(f"There is no dead letter {letter_id}.")
     return found
 
 
 def replay_dead_letter(conn: Connection, consumers: Sequence[Consumer], letter_id: int, now: datetime) -> DeadLetter:
-    """Gives the event its effect, once. If it fails again, the letter stays dead and its error says why."""
+    """Gives the event its effect, once. If it fails again, it stays a dead letter and its error says why."""
     replay.replay_dead_letter(conn, consumers, letter_id, now)
     return dead_letter(conn, letter_id)
 
@@ -163,7 +163,7 @@ def audience(reader: Reader, kinds: str | None) -> EventFilter:
 
 
 async def listen(live: Live, who: EventFilter, seen: ResumeToken | None, now: datetime, kept_for: timedelta) -> Joined:
-    """Begins to listen, from the mark on if what came after it is still kept."""
+    """Starts listening, after the last event that was seen if what came after it is still kept."""
     is_lost = seen is not None and (is_expired(seen, now, kept_for) or seen.position > await live.end_of_log())
     return Joined(await live.join(who, None if is_lost else seen), seen, is_lost)
 

@@ -26,7 +26,7 @@ _HASH = "9f2c4e7b1a6d8035c9e1f4a7b2d6c8e0134579bdf02468ace13579bdf02468ac"
 
 
 class StreamView(NamedTuple):
-    """A page of the stream and what stands around it: the folders, and the one source it is limited to."""
+    """A page of the stream, with the folders, and the source if it is limited to one."""
 
     stories: list[Story]
     folders: list[str]

@@ -129,7 +129,7 @@ def _getter(attributes: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _conversion(hint: Any) -> Callable[[Any], Any] | None:
-    """What has to happen to a value before it is JSON: times become text, rows become objects."""
+    """Returns what makes a value JSON: times become text, rows become objects. None: it is JSON already."""
     for one in _alternatives(hint):
         if _DATE_TIME in getattr(one, "__metadata__", ()):
             return iso_or_none
@@ -164,7 +164,7 @@ def _declared(hint: Any) -> Example:
 
 
 def _alternatives(hint: Any) -> list[Any]:
-    """The types that a value may have, with what is said about each."""
+    """Returns the types that a value may have, with their annotations."""
     bare = _bare(hint)
     both = list(get_args(bare)) if get_origin(bare) in (Union, UnionType) else [bare]
     return [hint, *both]

@@ -69,7 +69,7 @@ def group_named(conn: Connection, reader: Reader, some_id: int) -> Group:
 
 
 def undo(conn: Connection, reader: Reader, story_id: int, now: datetime) -> list[int]:
-    """Lets the posts of a story stand alone, and stay so. Returns their ids."""
+    """Takes a story apart for good. Returns the ids of its posts."""
     try:
         _members(conn, reader, story_id)
     except NotFound:
@@ -85,7 +85,7 @@ def undo_named(conn: Connection, reader: Reader, some_id: int, now: datetime) ->
 
 
 def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime) -> list[int]:
-    """Takes a post out of its story. Returns the posts that stand apart now."""
+    """Takes a post out of its story. Returns the posts that left it, which include its repeats."""
     _members(conn, reader, _story_of(conn, reader, post_id))
     return fold.part(conn, post_id, reader, now)
 
@@ -138,7 +138,7 @@ def choose_folding(conn: Connection, reader: Reader, level: str, threshold: floa
 
 
 def choose_source_folding(conn: Connection, reader: Reader, source_id: int, *, fold: bool) -> None:
-    """Lets posts of a source be folded, or always stand alone."""
+    """Chooses whether posts of a source are folded for a reader."""
     if not folded.set_folding(conn, reader, source_id, fold=fold):
         raise NotFound(f"You do not follow a source {source_id}.")
 
@@ -252,7 +252,7 @@ class StoryJson(TypedDict):
 
 
 class DecisionJson(TypedDict):
-    """Where a post belongs; rule `first`: it stands alone, or begins a story."""
+    """Where a post belongs; rule `first`: it is alone, or begins a story."""
 
     post_id: Annotated[int, Example(4719)]
     story_id: Annotated[int, Example(4711)]
@@ -296,7 +296,7 @@ class Done(TypedDict):
     """What was taken apart."""
 
     success: Annotated[bool, Example(True)]
-    post_ids: Annotated[list[int], Example([4711, 4719], "the posts that stand apart now")]
+    post_ids: Annotated[list[int], Example([4711, 4719], "the posts that are separate now")]
 
 
 class FoldingJson(TypedDict):

@@ -46,7 +46,7 @@ def crawl(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Visit sources now and say what each visit brought."""
+    """Visit sources now and show what each visit found."""
     if warm_up:
         _warm_up(which or [], as_json)
         return
@@ -115,13 +115,13 @@ def warm_up(names: Sequence[str], on_warmed: Callable[[Warmed], None]) -> int:
 def run_job(
     name: Annotated[str | None, typer.Argument(help="Which job; none: list all.")] = None, as_json: Json = False
 ) -> None:
-    """Do periodic work now, such as `clean-hot` or `daily-metrics`, and say what came of it."""
+    """Run a periodic job now, such as `clean-hot` or `daily-metrics`, and show its result."""
     if name is None:
         _list_jobs(as_json)
         return
     job = wire.job_named(name)
     if job is None:
-        raise BadInput(f"There is no periodic work {name}. `headwater run` lists what there is.")
+        raise BadInput(f"There is no job {name}. `headwater run` lists all jobs.")
     with opened() as (parts, _):
         result = run_async(_result(job, parts))
     json_line({"job": job.name, "result": result}) if as_json else say(f"{job.name}: {_result_text(result)}")
@@ -193,7 +193,7 @@ def clear_checkpoint(source: SourceName, as_json: Json = False) -> None:
 
 
 def show_statistics(as_json: Json = False) -> None:
-    """Count what the lists that you follow have brought: threads, articles, images, what failed, board by board."""
+    """Count what was read from the lists that you follow: threads, articles, images and failures, board by board."""
     with opened() as (parts, owner):
         found = parts.db.read_now(crawling.statistics, owner)
     if as_json:

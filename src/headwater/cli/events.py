@@ -36,7 +36,7 @@ kafka = typer.Typer(help="The log on Kafka.", no_args_is_help=True)
 @dead_letters.command("list")
 def list_letters(
     state: Annotated[str, typer.Option(help="dead, retrying, waiting, replayed or skipped.")] = "dead",
-    limit: Annotated[int, typer.Option(help="How many letters.", min=1, max=10_000)] = 50,
+    limit: Annotated[int, typer.Option(help="How many dead letters.", min=1, max=10_000)] = 50,
     as_json: Json = False,
 ) -> None:
     """List dead letters in a state, newest first."""
@@ -48,7 +48,7 @@ def list_letters(
         columns = ("id", "consumer", "kind", "key", "failed", "error")
         table("", columns, [_letter_row(letter, now) for letter in found])
     else:
-        say(f"No letter is {state}.")
+        say(f"No dead letter is {state}.")
 
 
 def _letter_row(letter: DeadLetter, now: datetime) -> tuple[object, ...]:
@@ -70,15 +70,15 @@ def show_letter(letter_id: LetterId, as_json: Json = False) -> None:
 
 @dead_letters.command("replay")
 def replay_letters(
-    letter_ids: Annotated[list[int] | None, typer.Argument(help="Letters to replay.")] = None,
+    letter_ids: Annotated[list[int] | None, typer.Argument(help="Ids of dead letters to replay.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
     consumer: OfConsumer = None,
     kind: OfKind = None,
     as_json: Json = False,
 ) -> None:
-    """Give dead letters their effect, once. What fails again stays dead."""
+    """Give dead letters their effect, once. An event that fails again stays a dead letter."""
     if bool(letter_ids) == (everything or bool(consumer or kind)):
-        raise BadInput("Name letters by their ids, or say --all, --consumer or --kind.")
+        raise BadInput("Name dead letters by their ids, or give --all, --consumer or --kind.")
     with opened() as (parts, _):
         ids = letter_ids or parts.db.read_now(log.chosen_dead_letters, parts.consumers, consumer, kind)
         failed = sum(not _replay_one(parts, letter_id, as_json) for letter_id in ids)
@@ -104,14 +104,14 @@ def resolve_letter(letter_id: LetterId, as_json: Json = False) -> None:
     """Skip a dead letter: its event has no effect, and what waits behind it goes on."""
     with opened() as (parts, _):
         parts.db.write_now(log.skip_dead_letter, parts.consumers, letter_id, parts.now())
-    json_line({"id": letter_id, "state": "skipped"}) if as_json else say(f"Letter {letter_id} is skipped.")
+    json_line({"id": letter_id, "state": "skipped"}) if as_json else say(f"Dead letter {letter_id} is skipped.")
 
 
 def replay_log(
     start: Annotated[
-        str | None, typer.Option(help="From when: a time as in ISO 8601, or 2h for two hours ago.")
+        str | None, typer.Option(help="Start of the window: a time in ISO 8601, or 2h for two hours ago.")
     ] = None,
-    end: Annotated[str | None, typer.Option(help="Until when; default: now.")] = None,
+    end: Annotated[str | None, typer.Option(help="End of the window; default: now.")] = None,
     consumer: OfConsumer = None,
     kind: OfKind = None,
     key: Annotated[str | None, typer.Option(help="Only events of this key, such as source:12.")] = None,
@@ -133,7 +133,7 @@ def replay_log(
             return
         now = parts.now()
         if start is None:
-            raise BadInput("Say from when: --start 2h, or --start 2026-01-07T09:00.")
+            raise BadInput("Give the start: --start 2h, or --start 2026-01-07T09:00.")
         until = moment_in(end, now) if end else now
         window = Window(moment_in(start, now), until, frozenset({kind} if kind else ()), key or "")
         for done in log.replay_window(

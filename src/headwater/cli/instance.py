@@ -31,7 +31,7 @@ schema = typer.Typer(help="The schema of the database.", no_args_is_help=True)
 
 
 def show_config(as_json: Json = False) -> None:
-    """Show every setting: its value, where that came from, and what it means."""
+    """Show every setting: its value, where the value comes from, and what it means."""
     loaded = load()
     rows = []
     for name, field in Settings.model_fields.items():
@@ -62,7 +62,7 @@ def login(as_json: Json = False) -> None:
 
 
 def run_doctor(as_json: Json = False) -> None:
-    """Check that this machine can run Headwater, and say what to do where it cannot."""
+    """Check that this machine can run Headwater, and say what to do if it cannot."""
     say_findings(run_async(doctor.examine()), as_json, bad="FAIL")
 
 

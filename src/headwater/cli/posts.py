@@ -48,7 +48,9 @@ def _story_row(story: Story, now: datetime) -> tuple[str, str, str]:
 
 
 def search(
-    words: Annotated[list[str], typer.Argument(help="Words that all have to be there; `mine*` is a beginning.")],
+    words: Annotated[
+        list[str], typer.Argument(help="Words that a post must have; `mine*` also finds mines and mined.")
+    ],
     limit: Annotated[int, typer.Option(help="How many posts.", min=1, max=10_000)] = 30,
     as_json: Json = False,
 ) -> None:
@@ -67,11 +69,12 @@ def search(
 def show_post(
     post_id: PostId,
     at: Annotated[
-        str | None, typer.Option(help="What it said then: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00.")
+        str | None,
+        typer.Option(help="What it said at this time: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a post says and said before: each text with the time in which it had it, the newest first."""
+    """Show what a post says and said before: each text and when it was current, the newest first."""
     with opened() as (parts, owner):
         found = parts.db.read_now(posts.versions, owner, post_id, at)
     for one in found:

@@ -96,7 +96,7 @@ async def add(
 async def rows(
     request: Request, parts: WithParts, reader: CurrentReader, id: Annotated[list[AnyId], Query(max_length=100)]
 ) -> Response:
-    """The rows of these sources alone, for a page that keeps itself up to date."""
+    """Renders only the rows of these sources, for a page that keeps itself up to date."""
     found, counts = await parts.db.read(sources.some, reader, id, parts.now())
     return show(request, "rows.html", sources=found, counts=counts)
 

@@ -63,7 +63,7 @@ def link(wanted: Filter, **changes: Any) -> str:
 async def post_page(
     request: Request, parts: WithParts, reader: CurrentReader, post_id: Id, images: bool = False
 ) -> Response:
-    """A post in full. With `images`, the reader agreed to load images that are not saved from elsewhere."""
+    """Renders a post in full. With `images`, the reader agreed to load images that are not saved from elsewhere."""
     found = await parts.db.read(posts.view, reader, post_id)
     shown = PostImages(found.images, images or parts.settings.remote_images == "show")
     page = show(request, "post.html", post=found.post, past=found.past, images=shown, section="stream")
@@ -74,7 +74,7 @@ async def post_page(
 
 @router.get("/posts/{post_id}/content")
 async def post_content(request: Request, parts: WithParts, reader: CurrentReader, post_id: Id) -> Response:
-    """The text of a post alone, for the stream to open in place."""
+    """Renders only the text of a post, for the stream to open in place."""
     found = await parts.db.read(posts.view, reader, post_id)
     shown = PostImages(found.images, parts.settings.remote_images == "show")
     return show(request, "content.html", post=found.post, images=shown)

@@ -58,7 +58,7 @@ class Parts:
 
     @cached_property
     def consumers(self) -> tuple[Consumer, ...]:
-        """Everything that follows the log."""
+        """Returns everything that follows the log."""
         return (search.CONSUMER, webhooks.CONSUMER, self.folding.consumer())
 
     @property
