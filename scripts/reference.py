@@ -16,12 +16,12 @@ import typer
 
 from headwater.api.document import openapi
 from headwater.cli.commands import app
-from headwater.cli.output import every
+from headwater.cli.session import every
 from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
 from headwater.events.kafka.setup import deploy_files
-from headwater.http.reference import markdown
 from headwater.settings import OTHER_NAMES, Settings, names_of
+from headwater.web.reference import markdown
 from headwater.work.periodic import JOBS
 
 ROOT = Path(__file__).resolve().parents[1]

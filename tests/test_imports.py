@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "headwater"
-WORDS = {"model", "errors", "urls", "text", "trace", "ids", "waiting"}
+WORDS = {"model", "errors", "urls", "text", "ids", "waiting"}
 PATH = WORDS | {"sources", "fetch", "parse", "store", "events"}
 CORE = PATH | {"access", "follow", "crawl", "dedup", "consumers", "accounts", "coordination"}
 MAY_IMPORT = {
@@ -16,7 +16,6 @@ MAY_IMPORT = {
     "model": set(),
     "urls": {"errors"},
     "text": {"urls"},
-    "trace": set(),
     "ids": set(),
     "waiting": set(),
     "sources": WORDS,

@@ -23,19 +23,19 @@ from headwater.app import instance
 from headwater.events.live import Live
 from headwater.http import auth, problems
 from headwater.http.edge import Edge
-from headwater.http.metrics import Metrics
+from headwater.http.state import Metrics
 from headwater.model import SavedVisit
-from headwater.web import crawling, health, images, login, reference, sources, stories, stream, webhooks
+from headwater.web import health, images, login, reference, sources, stream, webhooks
 from headwater.web.view import show_problem
 from headwater.wire import Parts, instance_name
 
 log = structlog.get_logger()
 STATIC = Path(web.__file__).parent / "static"
-PAGES = (reference, login, stream, images, stories, sources, webhooks, health, crawling)
+PAGES = (reference, login, stream, images, sources, webhooks, health)
 
 
 def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
-    """Makes the application. `metrics` is shared with whoever else counts in this process, such as the crawl loop."""
+    """Makes the application. `metrics` are shared with what else counts in this process, such as the crawl loop."""
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
@@ -122,14 +122,14 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
 
 
 def _spare_the_collector() -> None:
-    """What start-up made stays. Scanning it again while posts arrive by the ten thousand is wasted."""
+    """Keeps the garbage collector from scanning what start-up made again and again while posts arrive."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
 
 async def _first(stop: asyncio.Event, *tasks: asyncio.Task[None]) -> None:
-    """Waits until we are told to stop, or until something ends that should run for good."""
+    """Waits until `stop` is set, or until a task ends that should run for good."""
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()

@@ -71,9 +71,9 @@ class Settings(BaseSettings):
     visit_seconds: int = _setting(120, "How long one visit may take in all.", ge=5, le=3000)
     fetch_seconds: float = _setting(30.0, "How long one answer may take, redirects included.", ge=1, le=600)
     fetch_max_bytes: int = _setting(10 * 1024 * 1024, "The largest answer that is read, after decompression.", ge=1024)
-    reader_processes: int = _setting(2, "Processes that read what was fetched.", ge=1, le=64)
-    reader_seconds: float = _setting(10.0, "CPU time after which reading one document is stopped.", ge=0.1, le=600)
-    reader_memory_mb: int = _setting(512, "Memory a reading process may use.", ge=128)
+    reader_processes: int = _setting(2, "Processes that parse what was fetched.", ge=1, le=64)
+    reader_seconds: float = _setting(10.0, "CPU time after which parsing one document is stopped.", ge=0.1, le=600)
+    reader_memory_mb: int = _setting(512, "Memory that a parser process may use, in MB.", ge=128)
     fold: Literal["off", "repeats", "stories"] = _setting(
         "stories", "What is folded: nothing, repeats of a text, or all posts about one event. Readers may choose less."
     )
@@ -107,22 +107,24 @@ class Settings(BaseSettings):
         12, "How many communities a warm-up asks for at once.", also="CRAWLER_BATCH_SIZE", ge=1, le=100
     )
     warm_up_limit: int = _setting(
-        100, "How many posts of each community it caches.", also="CRAWLER_POST_LIMIT", ge=1, le=100
+        100, "How many posts of each community a warm-up caches.", also="CRAWLER_POST_LIMIT", ge=1, le=100
     )
     warm_up_time_filter: Literal["hour", "day", "week", "month", "year", "all"] = _setting(
-        "month", "From how far back, where they are sorted by `top`.", also="CRAWLER_TIME_FILTER"
+        "month", "How far back a warm-up looks, if it sorts by `top`.", also="CRAWLER_TIME_FILTER"
     )
-    warm_up_sort: Literal["top", "new", "hot", "rising"] = _setting("top", "How they are sorted.", also="CRAWLER_SORT")
+    warm_up_sort: Literal["top", "new", "hot", "rising"] = _setting(
+        "top", "How a warm-up sorts posts.", also="CRAWLER_SORT"
+    )
     monitor_api_threshold: int = _setting(
         55,
-        "From how many requests to Reddit within one window on an alert is raised.",
+        "How many requests to Reddit within one window raise an alert.",
         also="MONITOR_API_THRESHOLD",
         ge=1,
         le=10000,
     )
     monitor_cache_hit_threshold: float = _setting(
         0.7,
-        "An alert is raised if a smaller share of what feeds answer is what we had already.",
+        "An alert is raised if a smaller share of the answers of feeds is unchanged.",
         also="MONITOR_CACHE_HIT_THRESHOLD",
         ge=0,
         le=1,
@@ -135,13 +137,13 @@ class Settings(BaseSettings):
         le=10080,
     )
     images: Literal["off", "on"] = _setting(
-        "off", "Whether pictures that posts show are downloaded and shown from here. Records of them are kept anyway."
+        "off", "Whether images that posts show are downloaded and shown from here. Records of them are kept anyway."
     )
-    image_max_bytes: int = _setting(5 * 1024 * 1024, "The largest picture that is downloaded.", ge=1024)
-    images_total_mb: int = _setting(2048, "How much all downloaded pictures may take.", ge=1)
+    image_max_bytes: int = _setting(5 * 1024 * 1024, "The largest image that is downloaded.", ge=1024)
+    images_total_mb: int = _setting(2048, "How much disk space all downloaded images may take, in MB.", ge=1)
     remote_images: Literal["ask", "show"] = _setting(
         "ask",
-        "Pictures that are not downloaded: ask (the reader, for each post; until then its server does not learn who "
+        "Images that are not downloaded: ask (the reader, for each post; until then its server does not learn who "
         "reads) or show.",
     )
     visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
@@ -149,9 +151,9 @@ class Settings(BaseSettings):
     shutdown_seconds: float = _setting(
         10.0, "How long visits under way may take to finish when Headwater is stopped.", ge=0
     )
-    log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What is logged.")
+    log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "The lowest level that is logged.")
     log_format: Literal["auto", "text", "json"] = _setting(
-        "auto", "How it is logged; auto: text on a terminal, else json."
+        "auto", "How it is logged. auto: text on a terminal, otherwise json."
     )
     reddit_client_id: str | None = _setting(
         None, "The id of our app at Reddit. Without it, communities are read by their feeds.", also="REDDIT_CLIENT_ID"
@@ -160,7 +162,7 @@ class Settings(BaseSettings):
         None, "The secret of our app at Reddit.", also="REDDIT_CLIENT_SECRET"
     )
     reddit_user_agent: str | None = _setting(
-        None, "How we name ourselves to Reddit. Default: as to everybody else.", also="REDDIT_USER_AGENT"
+        None, "The user agent for Reddit. Default: the one for every other server.", also="REDDIT_USER_AGENT"
     )
     reddit_rate_limit: int = _setting(
         60,
@@ -182,10 +184,10 @@ class Settings(BaseSettings):
         10, "Requests to Reddit under way at once.", also="REDDIT_MAX_CONCURRENCY", ge=1, le=100
     )
     reddit_api_url: str = _setting("https://oauth.reddit.com", "Where Reddit's API is.")
-    reddit_url: str = _setting("https://www.reddit.com", "Where Reddit gives out tokens and has its feeds.")
+    reddit_url: str = _setting("https://www.reddit.com", "Where Reddit issues tokens and has its feeds.")
     x_bearer_token: SecretStr | None = _setting(
         None,
-        "The token for X's API. Default: what `headwater x token` has kept; without one, X sources wait.",
+        "The token for X's API. Default: the one that `headwater x token` stored. Without one, X sources wait.",
         also="X_BEARER_TOKEN",
     )
     x_api_url: str = _setting("https://api.x.com", "Where X's API is.")
@@ -240,7 +242,7 @@ class Loaded(NamedTuple):
 
 
 def load(environ: Mapping[str, str] = os.environ, **given: Any) -> Loaded:
-    """Read the settings from the environment; `given` are those of the command line."""
+    """Reads the settings from the environment. `given` are those of the command line."""
     _refuse_unknown(environ)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -263,7 +265,7 @@ def load(environ: Mapping[str, str] = os.environ, **given: Any) -> Loaded:
 
 
 def names_of(name: str, field: FieldInfo) -> list[str]:
-    """The environment variables that set it, the first one being ours."""
+    """Returns the environment variables that set it, our own first."""
     also = (field.json_schema_extra or {}).get("also") if isinstance(field.json_schema_extra, dict) else None
     return [PREFIX + name.upper()] + ([str(also)] if also else [])
 

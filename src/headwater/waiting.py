@@ -1,4 +1,4 @@
-"""How loops wait: for a time, for a wake-up signal, or until they are told to stop."""
+"""How loops wait: for a time, for a wake-up signal, or until they have to stop."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from starlette.routing import Mount
 from headwater import wire
 from headwater.accounts import tokens
 from headwater.app.instance import login_link
-from headwater.http.metrics import Metrics
+from headwater.http.state import Metrics
 from headwater.model import Post, Reader
 from headwater.server import create_app
 from headwater.settings import load

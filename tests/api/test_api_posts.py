@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 
 from api.running import Client, Running
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.stories import StoryJson
+from headwater.app.shapes import shaped
+from headwater.app.stories import StoryJson
 from headwater.consumers.search import CONSUMER
 from headwater.follow.add import follow
 from headwater.model import Enclosure, Reader

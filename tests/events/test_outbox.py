@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, text
 
-from headwater import ids, trace
+from headwater import ids
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import outbox
@@ -86,16 +86,16 @@ def test_two_cleaners_side_by_side_do_no_harm(db: Database) -> None:  # H84
 
 def test_an_event_carries_the_trace_of_the_request_that_caused_it(db: Database) -> None:
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    token = trace.current.set(trace.parse(parent))
+    token = ids.current_trace.set(ids.parse_trace(parent))
     try:
         db.write_now(append, 1)
     finally:
-        trace.current.reset(token)
+        ids.current_trace.reset(token)
     db.write_now(append, 2)
     rows = db.read_now(lambda conn: conn.execute(text("SELECT traceparent FROM event_outbox ORDER BY id")).all())
     assert [row[0] for row in rows] == [parent, None]
-    assert trace.parse("00-" + "0" * 32 + "-b7ad6b7169203331-01") is None
-    assert trace.parse("x" * 5000) is None
+    assert ids.parse_trace("00-" + "0" * 32 + "-b7ad6b7169203331-01") is None
+    assert ids.parse_trace("x" * 5000) is None
 
 
 def test_a_logged_event_says_what_was_appended(db: Database) -> None:

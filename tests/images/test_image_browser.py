@@ -79,7 +79,7 @@ def test_a_saved_picture_is_shown_from_here_and_nobody_else_is_asked(showing: Ru
     page.goto(f"{showing.url}{showing.login_link()}&next=/")
     page.locator(f"#post-{post_id} summary").click()
     wait_until(lambda: page.get_by_alt_text("The spring").count() and is_drawn(page, "The spring"))
-    expect(page.locator(".withheld")).to_have_text("Picture: Another")
+    expect(page.locator(".withheld")).to_have_text("Image: Another")
     page.goto(f"{showing.url}/posts/{post_id}")
     wait_until(lambda: is_drawn(page, "The spring"))
     assert elsewhere == []
@@ -90,7 +90,7 @@ def test_the_reader_may_ask_for_what_is_not_saved(showing: Running, world: Web, 
     post_id = publish(showing, world)
     page.goto(f"{showing.url}{showing.login_link()}&next=/posts/{post_id}")
     assert world.asked == []
-    page.get_by_role("link", name="Show 2 pictures").click()
+    page.get_by_role("link", name="Show 2 images").click()
     wait_until(lambda: is_drawn(page, "The spring"))
     assert "/spring.png" in world.paths()
     assert all("referer" not in asked.headers for asked in world.asked)

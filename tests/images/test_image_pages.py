@@ -93,14 +93,14 @@ def test_a_page_names_no_other_server_until_the_reader_asks(reader: Client, path
     answer = reader.get(path)
     assert f'<img src="/images/{HASH}" alt="Spring" loading="lazy" width="4" height="3">' in answer.text
     assert 'src="http' not in answer.text
-    assert '<span class="withheld" title="pictures.example">Picture</span>' in answer.text
-    assert '<span class="withheld" title="other.example">Picture: A &quot;map&quot; &lt;b&gt;</span>' in answer.text
-    assert '<a class="button" href="/posts/1?pictures=1">Show 2 pictures</a>' in answer.text
+    assert '<span class="withheld" title="pictures.example">Image</span>' in answer.text
+    assert '<span class="withheld" title="other.example">Image: A &quot;map&quot; &lt;b&gt;</span>' in answer.text
+    assert '<a class="button" href="/posts/1?images=1">Show 2 images</a>' in answer.text
     assert "img-src 'self';" in answer.headers["content-security-policy"]
 
 
 def test_a_reader_who_asks_gets_the_pictures_of_that_post_and_no_others(reader: Client) -> None:
-    answer = reader.get("/posts/1?pictures=1")
+    answer = reader.get("/posts/1?images=1")
     assert f'<img src="/images/{HASH}"' in answer.text
     assert f'<img src="{LAKE}" loading="lazy">' in answer.text
     assert "withheld" not in answer.text

@@ -169,7 +169,7 @@ def test_the_page_works_without_script(on_both: Running) -> None:
     assert (
         browser.post(f"/health/letters/{letter_id}/skip", f"form_key={key}".encode(), Content_Type=FORM).status == 303
     )
-    assert "Every event has had its effect" in browser.get("/health", Accept="text/html").text
+    assert "Every event was handled" in browser.get("/health", Accept="text/html").text
 
 
 class Terminal:

@@ -84,11 +84,11 @@ def test_health_is_shown_and_letters_are_replayed_and_skipped(headwater: Running
     expect(page.get_by_role("heading", level=1)).to_have_text("Health")
     expect(page.locator("svg.chart rect").first).to_be_attached()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.get_by_role("button", name=f"Replay letter {second}").click()
+    page.get_by_role("button", name=f"Replay dead letter {second}").click()
     expect(page.locator(".trouble")).to_contain_text("UnreadableEvent")
     page.get_by_role("button", name="Skip").click()
     expect(page.locator(".facts")).to_contain_text("skipped")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.get_by_role("link", name="Health", exact=True).first.click()
-    expect(page.get_by_role("button", name=f"Replay letter {first}")).to_be_visible()
+    expect(page.get_by_role("button", name=f"Replay dead letter {first}")).to_be_visible()
     expect(page.locator(".letters tbody tr")).to_have_count(1)

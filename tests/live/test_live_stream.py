@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert
 
 from api.running import Client, Running, running
 from headwater.accounts import tokens
-from headwater.api import live as api
+from headwater.api import events as api
 from headwater.events import live as events_live
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
 from headwater.follow.add import follow, unfollow

@@ -10,7 +10,7 @@ import pytest
 
 from api.running import Answer, Client, Running
 from headwater.accounts import tokens
-from headwater.app import starter
+from headwater.app.sources import STARTER_GROUPS
 from headwater.follow.add import follow
 from headwater.store import sources
 from headwater.store.posts import stream
@@ -85,13 +85,13 @@ def test_the_starter_set_is_added_with_one_button(headwater: Running, person: Pe
     assert answer.status == 303
     watched = headwater.parts.db.read_now(sources.watched, headwater.owner, headwater.parts.now())
     assert {source.folder for source in watched} == {"Science", "World"}
-    assert len(watched) == len(starter.GROUPS["Science"]) + len(starter.GROUPS["World"])
+    assert len(watched) == len(STARTER_GROUPS["Science"]) + len(STARTER_GROUPS["World"])
 
 
 def test_the_starter_set_can_be_followed_whole(headwater: Running, person: Person) -> None:
-    person.send("/sources/starter", groups=list(starter.GROUPS))
+    person.send("/sources/starter", groups=list(STARTER_GROUPS))
     count = len(headwater.parts.db.read_now(sources.followed_ids, headwater.owner))
-    assert count == sum(map(len, starter.GROUPS.values())) >= 20
+    assert count == sum(map(len, STARTER_GROUPS.values())) >= 20
 
 
 def test_a_list_is_imported_with_a_report(headwater: Running, person: Person) -> None:

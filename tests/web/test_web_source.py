@@ -36,7 +36,7 @@ def test_a_sources_page_shows_its_days_its_tier_and_its_watermark(on_both: Runni
     assert 'class="chart spark"' in page
     assert page.count("<rect ") >= 20
     assert "high, pinned" in page
-    assert "all that came before is stored" in page
+    assert "everything before that is stored" in page
     assert "Next check" in page
 
 

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.responses import JSONResponse, Response
 
 from headwater import __version__
-from headwater.api import crawling, dead_letters, health, live, posts, sources, stories, webhooks
+from headwater.api import events, health, posts, sources, stories, webhooks
 from headwater.app.shapes import examples
 from headwater.http.auth import COOKIE, OPEN_PATHS
 from headwater.http.problems import MEDIA_TYPE, ProblemJson
@@ -21,10 +21,10 @@ ROUTERS = (
     posts.router,
     posts.image_router,
     stories.router,
-    live.router,
+    events.router,
     health.router,
-    crawling.router,
-    dead_letters.router,
+    health.crawl_router,
+    events.dead_letter_router,
     webhooks.router,
 )
 TITLE = "Headwater"

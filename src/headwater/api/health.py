@@ -1,23 +1,30 @@
-"""Whether Headwater lives (`/healthz`), can work (`/readyz`), is well (`/api/health`), and its numbers (`/metrics`)."""
+"""How Headwater is doing: `/healthz`, `/readyz`, `/api/health`, `/metrics`, `/api/crawl` and `/api/checkpoints`."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from headwater.app import health, instance
-from headwater.app.shapes.health import Alive, FigureJson, HealthJson
-from headwater.app.shapes.shape import iso, shaped
+from headwater.app import crawling, health, instance
+from headwater.app.crawling import CheckpointJson, CheckpointsJson, HourJson, HoursJson, StatisticsJson
+from headwater.app.health import Alive, FigureJson, HealthJson
+from headwater.app.shapes import iso, shaped
 from headwater.errors import StoreUnavailable
 from headwater.http import state
-from headwater.http.json_route import JsonRoute
+from headwater.http.auth import CurrentReader
+from headwater.http.routes import Id, JsonRoute
 from headwater.http.state import WithLive, WithMetrics, WithParts
 
+MOST_HOURS = 31 * 24
 log = structlog.get_logger(__name__)
 router = APIRouter(tags=["health"], route_class=JsonRoute)
+crawl_router = APIRouter(prefix="/api", tags=["crawling"], route_class=JsonRoute)
+
+Hours = Annotated[int, Query(ge=1, le=MOST_HOURS, description="how many hours back, the present one included")]
 
 
 @router.get("/healthz", summary="Is the process alive?")
@@ -61,3 +68,33 @@ async def show_metrics(parts: WithParts, live: WithLive, metrics: WithMetrics) -
     metrics.note_alerts(numbers.alerts)
     metrics.live_connections.set(live.count())
     return Response(metrics.text(numbers.sources_by_status, numbers.due), media_type=CONTENT_TYPE_LATEST)
+
+
+@crawl_router.get("/crawl/metrics", summary="How crawling went, hour by hour")
+async def list_hours(parts: WithParts, reader: CurrentReader, hours: Hours = 48) -> HoursJson:
+    """Counted every minute; the present hour is not over."""
+    found = await parts.db.read(crawling.by_hour, parts.now(), hours)
+    return {"items": [shaped(HourJson, one) for one in found]}
+
+
+@crawl_router.get("/checkpoints", summary="How far the crawls of lists got")
+async def list_checkpoints(parts: WithParts, reader: CurrentReader) -> CheckpointsJson:
+    found = await parts.db.read(crawling.every_checkpoint, reader)
+    return {"items": [shaped(CheckpointJson, one) for one in found]}
+
+
+@crawl_router.get("/checkpoints/{source_id}", summary="How far the crawl of one list got")
+async def show_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> CheckpointJson:
+    return shaped(CheckpointJson, await parts.db.read(crawling.checkpoint, reader, source_id, parts.now()))
+
+
+@crawl_router.delete("/checkpoints/{source_id}", status_code=204, summary="Forget how far the crawl of a list got")
+async def clear_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> None:
+    """The next crawl looks through the whole list again. What is stored is not fetched again."""
+    await parts.db.write(crawling.clear_checkpoint, reader, source_id, parts.now())
+
+
+@crawl_router.get("/crawl/statistics", summary="What the lists you follow have brought")
+async def show_statistics(parts: WithParts, reader: CurrentReader) -> StatisticsJson:
+    """Threads, articles and images, those that were read and those that failed, board by board."""
+    return shaped(StatisticsJson, await parts.db.read(crawling.statistics, reader))

@@ -7,15 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from headwater.app import images, posts
-from headwater.app.shapes.images import ImageCountsJson, ImageJson, ImagesJson
-from headwater.app.shapes.posts import Marked, PostJson, VersionJson, VersionsJson
-from headwater.app.shapes.shape import PageJson, shaped
-from headwater.app.shapes.stories import StoryJson
-from headwater.http import cursors
+from headwater.app import posts
+from headwater.app.posts import ImageCountsJson, ImageJson, ImagesJson, Marked, PostJson, VersionJson, VersionsJson
+from headwater.app.shapes import PageJson, shaped
+from headwater.app.stories import StoryJson
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import MAX_MARKED, AnyId, Cursor, Id, Limit, StreamFilter
-from headwater.http.json_route import JsonRoute
+from headwater.http.routes import MAX_MARKED, AnyId, Cursor, Id, JsonRoute, Limit, StreamFilter
 from headwater.http.state import WithParts
 
 router = APIRouter(prefix="/api", tags=["posts"], route_class=JsonRoute)
@@ -39,20 +37,18 @@ class MarkedPosts(PostState):
 async def read_stream(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[StoryJson]:
-    after = cursors.position(cursor)
+    after = routes.position(cursor)
     found = await parts.db.read(posts.read_stream, reader, wanted, after=after, limit=limit + 1)
-    items, more = cursors.cut(found, limit, cursors.of_story)
-    return {"items": [shaped(StoryJson, story) for story in items], "next_cursor": more}
+    return routes.page_of(StoryJson, found, limit, routes.cursor_of_story)
 
 
 @router.get("/posts", summary="List posts, newest first")
 async def list_posts(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[PostJson]:
-    after = cursors.position(cursor)
+    after = routes.position(cursor)
     found = await parts.db.read(posts.page, reader, wanted, after=after, limit=limit + 1)
-    items, more = cursors.cut(found, limit, cursors.of_post)
-    return {"items": [shaped(PostJson, post) for post in items], "next_cursor": more}
+    return routes.page_of(PostJson, found, limit, routes.cursor_of_post)
 
 
 @router.post("/posts/mark", summary="Mark many posts")
@@ -90,10 +86,10 @@ async def list_versions(
 @image_router.get("/posts/{post_id}/images", summary="The images of a post")
 async def list_images(parts: WithParts, reader: CurrentReader, post_id: Id) -> ImagesJson:
     """With the address of each, whether it is saved and where, or why not."""
-    found = await parts.db.read(images.of_post, reader, post_id)
+    found = await parts.db.read(posts.images_of, reader, post_id)
     return {"post_id": post_id, "images": [shaped(ImageJson, one) for one in found]}
 
 
 @image_router.get("/images", summary="How many images are saved, wait or failed")
 async def count_images(parts: WithParts) -> ImageCountsJson:
-    return shaped(ImageCountsJson, await parts.db.read(images.counts))
+    return await parts.db.read(posts.count_images)

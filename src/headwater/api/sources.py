@@ -8,21 +8,12 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import refresh, sources
-from headwater.app.shapes.shape import PageJson, iso_or_none, shaped
-from headwater.app.shapes.sources import (
-    ImportReport,
-    Refresh,
-    RefreshAll,
-    Refused,
-    Scheduled,
-    SourceDetailJson,
-    SourceJson,
-    VisitJson,
-)
-from headwater.http import cursors
+from headwater.app.refresh import Refresh, RefreshAll, Scheduled
+from headwater.app.shapes import PageJson, iso_or_none, shaped
+from headwater.app.sources import ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import AnyId, Cursor, Id, Limit, Name
-from headwater.http.json_route import JsonRoute
+from headwater.http.routes import AnyId, Cursor, Id, JsonRoute, Limit, Name
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
@@ -60,9 +51,8 @@ class ScheduleFeed(BaseModel):
 async def list_sources(
     parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[SourceJson]:
-    found = await parts.db.read(sources.page, reader, parts.now(), after=cursors.id_in(cursor), limit=limit + 1)
-    items, more = cursors.cut(found, limit, cursors.of_row)
-    return {"items": [shaped(SourceJson, source) for source in items], "next_cursor": more}
+    found = await parts.db.read(sources.page, reader, parts.now(), after=routes.id_in(cursor), limit=limit + 1)
+    return routes.page_of(SourceJson, found, limit, routes.cursor_of_row)
 
 
 @router.post("/sources", status_code=202, summary="Follow a source")
@@ -111,17 +101,17 @@ async def remove_source(parts: WithParts, reader: CurrentReader, source_id: Id) 
 async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> Refresh:
     visit = await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
     parts.wake()
-    return {"status": visit.status}
+    return {"status": visit["status"]}
 
 
 @router.post("/queue/schedule-feed", status_code=202, summary="Schedule the next visit of a source")
 async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: ScheduleFeed) -> Scheduled:
     """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`."""
-    visit = await parts.db.write(
+    scheduled = await parts.db.write(
         refresh.request_visit, reader, wanted.feed_id, parts.now(), at_once=wanted.force_immediate
     )
     parts.wake()
-    return shaped(Scheduled, visit)
+    return scheduled
 
 
 @router.get(

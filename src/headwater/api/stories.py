@@ -8,13 +8,12 @@ from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from headwater.app import stories
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.stories import Done, FoldingJson, GroupJson, Run, SourceFolding
+from headwater.app.shapes import shaped
+from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFolding
 from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadConfiguration
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import AnyId, Id
-from headwater.http.json_route import JsonRoute
+from headwater.http.routes import AnyId, Id, JsonRoute
 from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000
@@ -82,7 +81,7 @@ async def show_group_of_post(parts: WithParts, reader: CurrentReader, post_id: I
     return shaped(GroupJson, await parts.db.read(stories.group_of_post, reader, post_id))
 
 
-@router.delete("/deduplicate/groups/{group_id}", summary="Undo a story: its posts stand alone and stay so")
+@router.delete("/deduplicate/groups/{group_id}", summary="Undo a story: its posts are separate again and stay so")
 async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> Done:
     """A story that was undone already is a 409."""
     return {"success": True, "post_ids": await parts.db.write(stories.undo, reader, group_id, parts.now())}
@@ -103,7 +102,7 @@ async def choose_folding(parts: WithParts, reader: CurrentReader, wanted: Foldin
     return shaped(FoldingJson, await parts.db.write(stories.choose_folding, reader, wanted.level, wanted.threshold))
 
 
-@router.put("/folding/sources/{source_id}", summary="Let posts of a source always stand alone, or not")
+@router.put("/folding/sources/{source_id}", summary="Choose whether posts of a source are folded")
 async def choose_source(
     parts: WithParts, reader: CurrentReader, source_id: Id, fold: Annotated[bool, Body(embed=True)]
 ) -> SourceFolding:

@@ -6,12 +6,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import webhooks
-from headwater.app.shapes.shape import PageJson, shaped
-from headwater.app.shapes.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
-from headwater.http import cursors
+from headwater.app.shapes import PageJson, shaped
+from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import Cursor, Id, Limit
-from headwater.http.json_route import JsonRoute
+from headwater.http.routes import Cursor, Id, JsonRoute, Limit
 from headwater.http.state import WithParts
 
 MAX_KINDS = 100
@@ -75,10 +74,9 @@ async def list_deliveries(
     parts: WithParts, reader: CurrentReader, webhook_id: Id, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[DeliveryJson]:
     """The newest first."""
-    before = cursors.id_in(cursor)
+    before = routes.id_in(cursor)
     _, log = await parts.db.read(webhooks.log_of, reader, webhook_id, before=before, limit=limit + 1)
-    items, more = cursors.cut(log, limit, cursors.of_row)
-    return {"items": [shaped(DeliveryJson, one, webhook_id=webhook_id) for one in items], "next_cursor": more}
+    return routes.page_of(DeliveryJson, log, limit, routes.cursor_of_row, webhook_id=webhook_id)
 
 
 @router.post("/{webhook_id}/test", status_code=202, summary="Send a ping to a webhook")

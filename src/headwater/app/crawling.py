@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
 from headwater.app import sources as followed
+from headwater.app.shapes import Example, Time
 from headwater.crawl import warm_up
 from headwater.crawl.visit.walk import Checkpoint
 from headwater.crawl.visit.walk import items_read as items_read
@@ -89,3 +91,107 @@ def clear_checkpoint(conn: Connection, reader: Reader, source_id: int, now: date
     row = checkpoint(conn, reader, source_id, now)
     Checkpoint(row).clear(conn)
     return row
+
+
+class CheckpointJson(TypedDict):
+    """How far the crawl of a list got."""
+
+    source_id: Annotated[int, Example(12)]
+    site: Annotated[str, Example("https://forum.example")]
+    board: Annotated[str, Example("/c/mining")]
+    status: Annotated[str, Example("running", "running, completed or error")]
+    error: Annotated[str | None, Example(None)]
+    current_page: Annotated[int, Example(3, "pages of the list that this crawl has read")]
+    page_url: Annotated[
+        str | None,
+        Example("https://forum.example/c/mining?page=4", "the page of the list that comes next; null: none"),
+    ]
+    last_thread_id: Annotated[str | None, Example("8231", "the item that was read last")]
+    last_thread_url: Annotated[str | None, Example("https://forum.example/t/8231")]
+    stats: Annotated[
+        dict[str, int],
+        Example(
+            {"list_pages": 3, "item_pages": 71, "done": 58, "failed": 1, "new": 640, "images": 12},
+            "what this crawl did",
+        ),
+    ]
+    min_id: Annotated[str | None, Example("7902")]
+    max_id: Annotated[str | None, Example("8240")]
+    started_at: Annotated[Time, Example("2026-01-07T09:00:00Z", "when this crawl began")]
+    completed_at: Annotated[Time | None, Example("2026-01-06T21:14:00Z", "when the last complete crawl ended")]
+    created_at: Annotated[Time, Example("2026-01-02T08:00:00Z")]
+    updated_at: Annotated[Time, Example("2026-01-07T09:04:12Z")]
+
+
+class CheckpointsJson(TypedDict):
+    items: list[CheckpointJson]
+
+
+class BoardJson(TypedDict):
+    """What the list of a source has brought so far."""
+
+    source_id: Annotated[int, Example(12)]
+    kind: Annotated[str, Example("forum")]
+    title: Annotated[str, Example("Mining")]
+    site: Annotated[str, Example("https://forum.example")]
+    board: Annotated[str, Example("/c/mining")]
+    status: Annotated[str, Example("running", "of its crawl: running, completed or error")]
+    done: Annotated[int, Example(2310, "items that were read")]
+    failed: Annotated[int, Example(4)]
+    waiting: Annotated[int, Example(12, "items that are named and not read yet")]
+    posts: Annotated[int, Example(30122)]
+    images: Annotated[
+        dict[str, int],
+        Example({"waiting": 3, "saved": 840, "failed": 11}, "images that its posts show, by their state"),
+    ]
+
+
+class StatisticsJson(TypedDict):
+    """What all lists that you follow have brought, counted in the store."""
+
+    threads: Annotated[
+        int, Example(2310, "threads of forums that were read", of=lambda found: items_read(found)["threads"])
+    ]
+    articles: Annotated[
+        int, Example(0, "articles of news sites that were read", of=lambda found: items_read(found)["articles"])
+    ]
+    images: Annotated[
+        dict[str, int],
+        Example({"waiting": 3, "saved": 840, "failed": 11}, "images of all these lists, by their state"),
+    ]
+    succeeded: Annotated[int, Example(2310)]
+    failed: Annotated[int, Example(4)]
+    boards: list[BoardJson]
+
+
+class HourJson(TypedDict):
+    """The visits that began within one hour. The last three are as they were then; null: Headwater did not run."""
+
+    hour: Annotated[Time, Example("2026-01-07T09:00:00Z")]
+    crawls_successful: Annotated[
+        int,
+        Example(310, "visits that found posts, or nothing new", of=lambda one: one.visits_ok + one.visits_unchanged),
+    ]
+    crawls_empty: Annotated[int, Example(2, of="visits_empty")]
+    crawls_failed: Annotated[int, Example(5, of="visits_failed")]
+    cache_hit_rate: Annotated[
+        float | None, Example(0.81, "share of answers that had not changed, 0 to 1; null: no answer")
+    ]
+    avg_latency_seconds: Annotated[
+        float | None, Example(0.34, "how long a visit took; null: there was none", of="average_seconds")
+    ]
+    posts_new: Annotated[int, Example(128)]
+    posts_updated: Annotated[int, Example(9)]
+    posts_duplicate: Annotated[int, Example(2210)]
+    valid_posts_24h: Annotated[int | None, Example(2904, "posts of the 24 hours before")]
+    sources_total: Annotated[int | None, Example(200, "sources that are visited")]
+    tiers: Annotated[
+        dict[str, int] | None,
+        Example({"high": 29, "medium": 73, "low": 98}, "how many sources are in each tier, and in none"),
+    ]
+
+
+class HoursJson(TypedDict):
+    """Hours in which Headwater counted, the oldest first."""
+
+    items: list[HourJson]

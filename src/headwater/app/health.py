@@ -1,14 +1,16 @@
-"""How Headwater is doing: the figures with their limits, and the numbers that stand around them."""
+"""How Headwater is doing: figures with their limits, numbers for Prometheus, and the last minutes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
 from headwater.app import log
+from headwater.app.shapes import Example, Time
 from headwater.events import health
 from headwater.events.delivery import Consumer
 from headwater.events.health import Figure, Observed
@@ -71,3 +73,30 @@ def activity(conn: Connection, reader: Reader, now: datetime, *, minutes: int, l
         log_health.visits_by_outcome(conn, now - timedelta(minutes=minutes)),
         log.list_dead_letters(conn, limit=letters) if log.is_operator(reader) else [],
     )
+
+
+State = Literal["ok", "warning", "bad", "unknown"]
+
+
+class Alive(TypedDict):
+    status: Annotated[Literal["ok"], Example("ok")]
+
+
+class FigureJson(TypedDict):
+    """One figure: its value, what it should stay below, and what to do when it does not."""
+
+    name: Annotated[str, Example("consumer_lag")]
+    consumer: Annotated[str | None, Example("search", "whose figure it is, where each consumer has one")]
+    value: Annotated[float | None, Example(0.4, "null: not known; `advice` says why")]
+    limit: Annotated[float | None, Example(6.0)]
+    unit: Annotated[str, Example("seconds")]
+    state: Annotated[State, Example("ok")]
+    advice: Annotated[str, Example("")]
+
+
+class HealthJson(TypedDict):
+    """How Headwater is doing. `state` is that of the worst figure."""
+
+    state: Annotated[State, Example("ok")]
+    checked_at: Annotated[Time, Example("2026-01-07T09:30:00Z")]
+    figures: list[FigureJson]

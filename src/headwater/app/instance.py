@@ -1,19 +1,25 @@
-"""The instance itself: its schema, its owner, and the tokens that let people and programs in."""
+"""The instance itself: its schema, its owner, the tokens that let people and programs in, and its access to X."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from headwater import text
+from headwater.access import x as access
+from headwater.access.x import METER, NO_TOKEN, SECRET, XState
 from headwater.accounts import tokens
-from headwater.errors import SchemaMismatch
+from headwater.errors import KeyMissing, SchemaMismatch, SourceFailure
 from headwater.model import Reader
-from headwater.store import migrate
+from headwater.sources import x
+from headwater.store import migrate, sources
 from headwater.store.db import Database
-from headwater.store.people import accounts
+from headwater.store.people import accounts, secrets
 from headwater.store.posts import hot
+from headwater.store.sources import limits
+from headwater.store.sources.limits import MonthlyAllowance
 
 
 def prepare(db: Database, hot_for: timedelta, now: datetime) -> Reader:
@@ -82,3 +88,45 @@ def compiled_parts() -> dict[str, bool]:
     from headwater.dedup.fast import IS_COMPILED as FOLDING_IS_COMPILED  # only whoever folds or asks loads it
 
     return {"cleaning HTML": text.IS_COMPILED, "folding": FOLDING_IS_COMPILED}
+
+
+async def stored_x_token(db: Database, unseal: Callable[[bytes], str]) -> str:
+    """Returns the token that a person has given. Raises KeyMissing if there is none, or if it cannot be decrypted."""
+    sealed = await db.read(secrets.find, SECRET)
+    if sealed is None:
+        raise KeyMissing(NO_TOKEN)
+    try:
+        return unseal(sealed)
+    except SourceFailure as error:
+        raise KeyMissing(
+            "The token for X cannot be read with the present HEADWATER_SECRET_KEY. Give it again: `headwater x token`."
+        ) from error
+
+
+async def x_state(
+    db: Database, token: Callable[[], Awaitable[str]], allowance: MonthlyAllowance, now: datetime
+) -> XState:
+    """Returns how X can be asked at the moment."""
+    problem = ""
+    try:
+        await token()
+    except KeyMissing as error:
+        problem = error.detail
+    used = await db.read(limits.used_this_month, METER, now)
+    followed = len(await db.read(sources.visited_of_kind, x.KIND.name))
+    return XState(problem, used, allowance, limits.month_ends(now), followed)
+
+
+def check_x_token(typed: str) -> str:
+    """Returns the token that a person typed, without what surrounds it. Raises BadInput if it cannot be one."""
+    return access.token_from(typed)
+
+
+def store_x_token(conn: Connection, sealed: bytes, now: datetime) -> int:
+    """Stores an encrypted token. Returns how many sources waited for it and are due now."""
+    return access.keep_token(conn, sealed, now)
+
+
+def forget_x_token(conn: Connection) -> bool:
+    """Deletes the stored token. Returns whether there was one."""
+    return secrets.delete(conn, SECRET)

@@ -1,16 +1,20 @@
-"""The event log: dead letters are read, replayed and skipped; a part of the log is delivered again; old events go."""
+"""The event log: dead letters, replaying a part of it, following it live, deleting old events, and the log on Kafka."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+import orjson
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from headwater.errors import AlreadyThere, BadInput, Forbidden, NotFound
-from headwater.events import replay
+from headwater.app.shapes import Example, Time
+from headwater.errors import AlreadyThere, BadInput, BadSetting, Forbidden, NotFound
+from headwater.events import catalogue, replay
 from headwater.events.delivery import Consumer
+from headwater.events.live import EventFilter, Listener, Live, ResumeToken, is_expired, read_resume_token
 from headwater.events.replay import Replayed
 from headwater.model import Reader
 from headwater.store.db import Database
@@ -19,16 +23,25 @@ from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.tail import Window
 from headwater.store.people import deliveries
 
+if TYPE_CHECKING:
+    from headwater.events.kafka.check import KafkaFinding
+    from headwater.events.kafka.setup import Cluster
+
+
 OPERATORS = frozenset({"owner"})
+LetterState = Literal["retrying", "waiting", "dead", "replayed", "skipped"]
 
 
-class ReplayCounts(NamedTuple):
-    replayed: int
-    failed: int
+class Joined(NamedTuple):
+    """A listener, and what it has seen before. `is_lost`: what came after that is not kept any more."""
+
+    listener: Listener
+    seen: ResumeToken | None
+    is_lost: bool
 
 
 def is_operator(reader: Reader) -> bool:
-    """Dead letters hold events of everybody, so only those who run the instance see them."""
+    """Whether a reader runs the instance and may see dead letters, which hold events of everybody."""
     return reader.role in OPERATORS
 
 
@@ -47,12 +60,12 @@ def list_dead_letters(
 def dead_letter(conn: Connection, letter_id: int) -> DeadLetter:
     found = dead_letters.find(conn, letter_id)
     if found is None:
-        raise NotFound(f"There is no letter {letter_id}.")
+        raise NotFound(f"There is no dead letter {letter_id}.")
     return found
 
 
 def replay_dead_letter(conn: Connection, consumers: Sequence[Consumer], letter_id: int, now: datetime) -> DeadLetter:
-    """Gives the event its effect, once. If it fails again, the letter stays dead and its error says why."""
+    """Gives the event its effect, once. If it fails again, it stays a dead letter and its error says why."""
     replay.replay_dead_letter(conn, consumers, letter_id, now)
     return dead_letter(conn, letter_id)
 
@@ -78,7 +91,7 @@ async def replay_dead_letters(
     now: Callable[[], datetime],
     consumer: str | None = None,
     kind: str | None = None,
-) -> ReplayCounts:
+) -> ReplayAll:
     """Replays all dead letters, or those of a consumer or a kind, each in a transaction of its own."""
     replayed = failed = 0
     for letter_id in await db.read(chosen_dead_letters, consumers, consumer, kind):
@@ -88,7 +101,7 @@ async def replay_dead_letters(
             continue
         replayed += error is None
         failed += error is not None
-    return ReplayCounts(replayed, failed)
+    return {"replayed": replayed, "failed": failed}
 
 
 def try_dead_letter(conn: Connection, consumers: Sequence[Consumer], letter_id: int, now: datetime) -> str | None:
@@ -137,3 +150,81 @@ async def forget_old(db: Database, now: datetime, kept_for: timedelta, *, has_cu
     await db.write(dead_letters.forget_before, before)
     await db.write(deliveries.forget_before, before, now)
     return forgotten
+
+
+def resume_token(text: str | None) -> ResumeToken | None:
+    """Reads the id of the last event that somebody has seen."""
+    return read_resume_token(text) if text else None
+
+
+def audience(reader: Reader, kinds: str | None) -> EventFilter:
+    """Returns who listens, and to which kinds. `kinds` are names with commas between them; None: all."""
+    return EventFilter(reader, _known(kinds) if kinds else None)
+
+
+async def listen(live: Live, who: EventFilter, seen: ResumeToken | None, now: datetime, kept_for: timedelta) -> Joined:
+    """Starts listening, after the last event that was seen if what came after it is still kept."""
+    is_lost = seen is not None and (is_expired(seen, now, kept_for) or seen.position > await live.end_of_log())
+    return Joined(await live.join(who, None if is_lost else seen), seen, is_lost)
+
+
+def _known(given: str) -> frozenset[str]:
+    wanted = frozenset(kind.strip() for kind in given.split(","))
+    if unknown := wanted - set(catalogue.BY_NAME):
+        known = ", ".join(catalogue.BY_NAME)
+        raise BadInput(f"kinds: there is no {', '.join(sorted(unknown))[:200]}. There are: {known}.")
+    return wanted
+
+
+def kafka_cluster(db: Database, brokers: str | None, connect_url: str) -> Cluster:
+    """Returns where Kafka is. Raises BadSetting if it cannot be used with these settings."""
+    try:
+        from headwater.events.kafka.setup import Cluster
+    except ImportError as error:
+        raise BadSetting("Kafka's client is not installed: pip install 'headwater[kafka]'") from error
+    if db.is_sqlite:
+        raise BadSetting("Kafka needs PostgreSQL: set HEADWATER_DATABASE_URL to postgresql://…")
+    if not brokers:
+        raise BadSetting("Set HEADWATER_KAFKA_BOOTSTRAP_SERVERS to Kafka's address, such as kafka.example:9092.")
+    return Cluster(brokers, connect_url)
+
+
+async def set_up_kafka(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> Sequence[str]:
+    """Makes the topics, the publication and the connector that are missing. Returns what was done, a line each."""
+    from headwater.events.kafka import setup
+
+    return await setup.set_up(cluster, db, database_url, retention)
+
+
+async def check_kafka(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> list[KafkaFinding]:
+    """Checks each part of the way from the database to Kafka."""
+    from headwater.events.kafka import check as kafka_check
+
+    return await kafka_check.check(cluster, db, database_url, retention)
+
+
+class DeadLetterJson(TypedDict):
+    """An event that failed in a consumer, how often, and why."""
+
+    id: Annotated[int, Example(3)]
+    consumer: Annotated[str, Example("search")]
+    state: Annotated[LetterState, Example("dead")]
+    event_id: Annotated[str, Example("019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f", of="event.event_id")]
+    kind: Annotated[str, Example("post.stored", of="event.kind")]
+    key: Annotated[str, Example("source:12", of="event.key")]
+    data: Annotated[
+        dict[str, Any],
+        Example({"post_id": 4711, "source_id": 12}, of=lambda letter: orjson.loads(letter.event.data)),
+    ]
+    created_at: Annotated[Time, Example("2026-01-07T09:30:01Z", of="event.created_at")]
+    attempts: Annotated[int, Example(3)]
+    error: Annotated[str | None, Example("UnreadableEvent: the event is no post.stored")]
+    first_failed_at: Annotated[Time | None, Example("2026-01-07T09:30:02Z")]
+    last_failed_at: Annotated[Time | None, Example("2026-01-07T09:30:08Z")]
+    next_try_at: Annotated[Time | None, Example(None)]
+    settled_at: Annotated[Time | None, Example(None)]
+
+
+class ReplayAll(TypedDict):
+    replayed: Annotated[int, Example(12)]
+    failed: Annotated[int, Example(0)]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Annotated
 
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
 from headwater.app import sources as followed
+from headwater.app.shapes import Example
 from headwater.errors import BadInput
 from headwater.follow import pool as pooling
 from headwater.follow.add import Imported
@@ -75,3 +78,20 @@ def tier_named(name: str) -> str:
     if name not in BY_NAME:
         raise BadInput(f"{name} is not a tier. There are {', '.join(BY_NAME)}.")
     return name
+
+
+def _interval_of(one: Assignment) -> int | None:
+    return one.tier.interval_seconds if one.tier else one.standing.interval_seconds
+
+
+class TierJson(TypedDict):
+    """The tier that a source has, and the one that it should have."""
+
+    source_id: Annotated[int, Example(12, of="standing.source_id")]
+    address: Annotated[str, Example("r/bitcoin", of="standing.address")]
+    avg_valid_posts: Annotated[float | None, Example(41.5, "posts a day", of="standing.average")]
+    tier: Annotated[str | None, Example("medium", of="standing.tier")]
+    pinned_tier: Annotated[str | None, Example(None, of="standing.pinned")]
+    computed_tier: Annotated[str | None, Example("high", of=lambda one: one.tier.name if one.tier else None)]
+    interval_seconds: Annotated[int | None, Example(7200, of=_interval_of)]
+    changes: Annotated[bool, Example(True)]

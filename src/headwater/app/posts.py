@@ -1,26 +1,32 @@
-"""Posts and the stream of stories: reading, searching, marking, and what a post said before."""
+"""Posts and the stream: reading, searching, marking, what a post said before, and its images."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
-from typing import NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from headwater.app.shapes.shape import iso
+from headwater.app.shapes import Example, Time, iso
 from headwater.errors import BadInput, NotFound
 from headwater.model import Reader
 from headwater.store import images, sources
-from headwater.store.images import ImageRecord
+from headwater.store.images import ImageRecord, SourceImages, files, queue
+from headwater.store.images import address_of as address_of
 from headwater.store.posts import history, search, stream
 from headwater.store.posts.history import PostVersion
 from headwater.store.posts.stream import Filter, Story, StreamPosition, StreamPost
 from headwater.store.sources import WatchedSource
 
+IMAGE_STATES = images.STATES
+_HASH = "9f2c4e7b1a6d8035c9e1f4a7b2d6c8e0134579bdf02468ace13579bdf02468ac"
+
 
 class StreamView(NamedTuple):
-    """A page of the stream and what stands around it: the folders, and the one source it is limited to."""
+    """A page of the stream, with the folders, and the source if it is limited to one."""
 
     stories: list[Story]
     folders: list[str]
@@ -132,3 +138,136 @@ def time_named(text: str) -> datetime:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as error:
         raise BadInput(f"{text} is not a time. Write 2026-01-07, or 2026-01-07T09:00.") from error
+
+
+def images_of(conn: Connection, reader: Reader, post_id: int) -> list[ImageRecord]:
+    """Returns the images of a post, in the order in which it shows them."""
+    one(conn, reader, post_id)
+    return images.of_post(conn, post_id)
+
+
+def count_images(conn: Connection) -> ImageCountsJson:
+    found = images.counts(conn)
+    return {
+        "waiting": found["waiting"],
+        "saved": found["saved"],
+        "failed": found["failed"],
+        "skipped": found["skipped"],
+        "bytes": images.total_bytes(conn),
+    }
+
+
+def count_images_by_source(conn: Connection) -> list[SourceImages]:
+    return images.counts_by_source(conn)
+
+
+def settled_images(conn: Connection, state: str, limit: int) -> list[ImageRecord]:
+    """Returns images that failed or were skipped, the newest first."""
+    return images.in_state(conn, state, limit)
+
+
+def retry_images(conn: Connection, now: datetime) -> int:
+    """Has all failed images tried again. Returns how many."""
+    return queue.retry_failed(conn, now)
+
+
+def find_image(conn: Connection, reader: Reader, content_hash: str) -> tuple[str, str]:
+    """Returns the path and the type of an image, if a source that the reader follows shows it."""
+    found = images.file_of(conn, reader, content_hash)
+    if found is None:
+        raise NotFound("There is no such image, or you follow no source that shows it.")
+    return found
+
+
+def load_image(folder: Path, path: str) -> bytes:
+    """Reads the file of an image."""
+    content = files.load(folder, path)
+    if content is None:
+        raise NotFound("The file of this image is missing. It is downloaded again.")
+    return content
+
+
+class PostJson(TypedDict):
+    """What a source published, and what you did with it. `content` is safe HTML."""
+
+    id: Annotated[int, Example(4711)]
+    source_id: Annotated[int, Example(12)]
+    source: Annotated[str, Example("Example Journal")]
+    url: Annotated[str | None, Example("https://example.org/rivers")]
+    title: Annotated[str, Example("Where rivers begin")]
+    content: Annotated[str, Example("<p>Most rivers start as a spring.</p>")]
+    author: Annotated[str | None, Example("A. Writer")]
+    published_at: Annotated[Time, Example("2026-01-07T09:12:00Z", of="created_at")]
+    fetched_at: Annotated[Time, Example("2026-01-07T09:30:01Z")]
+    version: Annotated[int, Example(1, "1 for the first text, one more for each edit")]
+    lang: Annotated[str | None, Example("en")]
+    score: Annotated[int | None, Example(None)]
+    num_comments: Annotated[int | None, Example(None)]
+    enclosures: Annotated[list[dict[str, Any]], Example([], of=lambda post: post.extra.get("enclosures", []))]
+    read: Annotated[bool, Example(False)]
+    starred: Annotated[bool, Example(True)]
+
+
+class Marked(TypedDict):
+    marked: Annotated[int, Example(2)]
+
+
+class VersionJson(TypedDict):
+    """A text of a post, and when it was the post's text. `content` is safe HTML."""
+
+    version: Annotated[int, Example(1, "1 for the first text, one more for each edit")]
+    url: Annotated[str | None, Example("https://example.org/rivers")]
+    title: Annotated[str, Example("Where rivers begin")]
+    content: Annotated[str, Example("<p>Most rivers start as a spring.</p>")]
+    author: Annotated[str | None, Example("A. Writer")]
+    valid_from: Annotated[Time, Example("2026-01-07T09:30:01Z", "when it was first seen")]
+    valid_to: Annotated[Time | None, Example(None, "when the next one was first seen; null: it is the present one")]
+
+
+class VersionsJson(TypedDict):
+    """The texts of a post, the newest first."""
+
+    post_id: Annotated[int, Example(4711)]
+    versions: list[VersionJson]
+
+
+class ImageJson(TypedDict):
+    """An image, and what became of it."""
+
+    id: Annotated[int, Example(31)]
+    url: Annotated[str, Example("https://example.org/spring.jpg")]
+    alt: Annotated[str, Example("The spring", "what the post says about it in words")]
+    state: Annotated[str, Example("saved", "waiting, saved, failed or skipped")]
+    created_at: Annotated[Time, Example("2026-01-07T09:30:01Z")]
+    attempts: Annotated[int, Example(1)]
+    tried_at: Annotated[Time | None, Example("2026-01-07T09:30:03Z")]
+    error_code: Annotated[str | None, Example(None)]
+    error: Annotated[str | None, Example(None, "why it is not saved")]
+    saved_at: Annotated[Time | None, Example("2026-01-07T09:30:03Z")]
+    content_hash: Annotated[str | None, Example(_HASH, "SHA-256 of its content; its file is /images/{content_hash}")]
+    path: Annotated[
+        str | None,
+        Example(f"{_HASH[:2]}/{_HASH[2:]}.jpg", "where its file is, below the folder `images` of the data folder"),
+    ]
+    type: Annotated[str | None, Example("image/jpeg", "by its first bytes, not by what its server said")]
+    size: Annotated[int | None, Example(48211, "in bytes")]
+    width: Annotated[int | None, Example(1024)]
+    height: Annotated[int | None, Example(683)]
+    metadata: Annotated[dict[str, str], Example({"declared_type": "image/jpeg"}, "what its server said about it")]
+
+
+class ImagesJson(TypedDict):
+    """The images of a post, in the order in which it shows them."""
+
+    post_id: Annotated[int, Example(4711)]
+    images: list[ImageJson]
+
+
+class ImageCountsJson(TypedDict):
+    """How many images there are, by state, and how much their files take, each content once."""
+
+    waiting: Annotated[int, Example(3)]
+    saved: Annotated[int, Example(120)]
+    failed: Annotated[int, Example(2)]
+    skipped: Annotated[int, Example(5)]
+    bytes: Annotated[int, Example(5120331)]

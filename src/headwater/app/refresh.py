@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
 from headwater.app import pool
 from headwater.app import sources as followed
+from headwater.app.shapes import Example
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
 from headwater.errors import BadInput
@@ -28,25 +30,17 @@ _AT_ONCE = 1000
 OpenCrawler = Callable[[Callable[[SavedVisit], None]], AbstractAsyncContextManager[Crawler]]
 
 
-class VisitRequest(NamedTuple):
-    """Asking for the same visit again gives the same `task_id`."""
-
-    task_id: str
-    status: Literal["queued", "already_running"]
-    delay_seconds: int
-
-
-def request_visit(conn: Connection, reader: Reader, source_id: int, now: datetime, *, at_once: bool) -> VisitRequest:
+def request_visit(conn: Connection, reader: Reader, source_id: int, now: datetime, *, at_once: bool) -> Scheduled:
     """Asks for a visit of a source: at once, or after what remains of its interval since the last fetch."""
     source = followed.one(conn, reader, source_id, now)
     delay = 0 if at_once or not source.active else remaining(source, now)
     if source.checking:
-        return VisitRequest(_task_id(source_id, source.next_check_at), "already_running", 0)
+        return Scheduled(task_id=_task_id(source_id, source.next_check_at), status="already_running", delay_seconds=0)
     if delay:  # the schedule is a column: the visit is in it already
-        return VisitRequest(_task_id(source_id, source.next_check_at), "queued", delay)
+        return Scheduled(task_id=_task_id(source_id, source.next_check_at), status="queued", delay_seconds=delay)
     if not sources.make_due(conn, [source_id], now):
-        return VisitRequest(_task_id(source_id, now), "already_running", 0)
-    return VisitRequest(_task_id(source_id, now), "queued", 0)
+        return Scheduled(task_id=_task_id(source_id, now), status="already_running", delay_seconds=0)
+    return Scheduled(task_id=_task_id(source_id, now), status="queued", delay_seconds=0)
 
 
 async def request_all(db: Database, reader: Reader, now: Callable[[], datetime]) -> int:
@@ -160,3 +154,19 @@ async def _is_done(crawler: Crawler, waiting: Collection[int]) -> bool:
         return False
     await crawler.settle()
     return not waiting
+
+
+class Refresh(TypedDict):
+    status: Annotated[Literal["queued", "already_running"], Example("queued")]
+
+
+class RefreshAll(TypedDict):
+    asked: Annotated[int, Example(204)]
+
+
+class Scheduled(TypedDict):
+    """A visit that was asked for. Asking for the same visit again gives the same `task_id`."""
+
+    task_id: Annotated[str, Example("visit-12-1767778200")]
+    status: Annotated[Literal["queued", "already_running"], Example("queued")]
+    delay_seconds: Annotated[int, Example(540)]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
 from headwater import urls
-from headwater.app import starter
+from headwater.app.shapes import Example, Time
 from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.follow import add, opml
 from headwater.follow.add import Imported
@@ -36,6 +37,40 @@ KIND_CHOICES = choices()  # the kinds that a person can choose where an address 
 DEFAULT_KIND = DEFAULT.name
 _AT_ONCE = 200
 Seal = Callable[[str], bytes]
+
+STARTER_GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
+    "Technology": (
+        ("Hacker News", "https://news.ycombinator.com/rss"),
+        ("Ars Technica", "https://feeds.arstechnica.com/arstechnica/index"),
+        ("The Verge", "https://www.theverge.com/rss/index.xml"),
+        ("Lobsters", "https://lobste.rs/rss"),
+        ("LWN.net", "https://lwn.net/headlines/rss"),
+    ),
+    "World": (
+        ("BBC News: World", "https://feeds.bbci.co.uk/news/world/rss.xml"),
+        ("The Guardian: World", "https://www.theguardian.com/world/rss"),
+        ("Al Jazeera", "https://www.aljazeera.com/xml/rss/all.xml"),
+        ("NPR: World", "https://feeds.npr.org/1004/rss.xml"),
+    ),
+    "Business and markets": (
+        ("CNBC: Top news", "https://www.cnbc.com/id/100003114/device/rss/rss.html"),
+        ("The Economist: Finance", "https://www.economist.com/finance-and-economics/rss.xml"),
+        ("Federal Reserve: Press releases", "https://www.federalreserve.gov/feeds/press_all.xml"),
+        ("ECB: Press releases", "https://www.ecb.europa.eu/rss/press.html"),
+    ),
+    "Science": (
+        ("Nature", "https://www.nature.com/nature.rss"),
+        ("Quanta Magazine", "https://www.quantamagazine.org/feed/"),
+        ("Phys.org", "https://phys.org/rss-feed/"),
+        ("NASA: News releases", "https://www.nasa.gov/news-release/feed/"),
+    ),
+    "Bitcoin and mining": (
+        ("CoinDesk", "https://www.coindesk.com/arc/outboundfeeds/rss/"),
+        ("Bitcoin Optech", "https://bitcoinops.org/feed.xml"),
+        ("Bitcoin Magazine", "https://bitcoinmagazine.com/feed"),
+        ("Hashrate Index", "https://hashrateindex.com/blog/rss/"),
+    ),
+}
 
 
 def plural_of(kind: str) -> str:
@@ -110,7 +145,13 @@ async def follow_starter_set(
     db: Database, reader: Reader, groups: Sequence[str], now: Callable[[], datetime], seal: Seal
 ) -> Imported:
     """Follows the well-known sources of these groups."""
-    return await follow_list(db, reader, starter.outlines(groups), now, seal)
+    return await follow_list(db, reader, _starter_outlines(groups), now, seal)
+
+
+def _starter_outlines(groups: Sequence[str]) -> list[Outline]:
+    """Returns the sources of these groups, each in a folder named after its group. The feeds give their own titles."""
+    chosen = [group for group in STARTER_GROUPS if group in groups]
+    return [Outline(address, folder=group) for group in chosen for _, address in STARTER_GROUPS[group]]
 
 
 async def follow_list(
@@ -217,3 +258,67 @@ def named(conn: Connection, reader: Reader, name: str) -> int:
     if found is None:
         raise NotFound(f"You do not follow {name}. `headwater sources` lists what you follow.")
     return found
+
+
+class SourceJson(TypedDict):
+    """Something watched, how it is doing, and when it was and will be checked."""
+
+    id: Annotated[int, Example(12)]
+    kind: Annotated[str, Example("rss")]
+    address: Annotated[str, Example("https://example.org/feed.xml")]
+    title: Annotated[str, Example("Example Journal")]
+    folder: Annotated[str | None, Example("Science")]
+    site_url: Annotated[str | None, Example("https://example.org/")]
+    status: Annotated[str, Example("ok", "new, ok, silent, empty, failing, blocked or retired")]
+    active: Annotated[bool, Example(True, "false: it is no longer visited")]
+    created_at: Annotated[Time, Example("2026-01-05T08:00:00Z")]
+    last_crawled_at: Annotated[Time | None, Example("2026-01-07T09:30:00Z")]
+    next_check_at: Annotated[Time, Example("2026-01-07T10:00:00Z")]
+    checking: Annotated[bool, Example(False, "true: it is being visited at this moment")]
+    waits_for: Annotated[str | None, Example(None, "why a due source is not visited yet")]
+    newest_post_at: Annotated[Time | None, Example("2026-01-07T09:12:00Z")]
+    interval_seconds: Annotated[int | None, Example(1800)]
+    consecutive_failures: Annotated[int, Example(0)]
+    failing_since: Annotated[Time | None, Example(None)]
+    last_error_code: Annotated[str | None, Example(None)]
+    last_error: Annotated[str | None, Example(None)]
+    truncated: Annotated[bool, Example(False, "true: its page has more, or broke off; only its first part is read")]
+    note: Annotated[str, Example("", "what to know about how it is read; empty: nothing")]
+    gap_at: Annotated[Time | None, Example(None, "when posts were last missed between two visits")]
+
+
+class VisitJson(TypedDict):
+    """One visit of a source."""
+
+    started_at: Annotated[Time, Example("2026-01-07T09:30:00Z")]
+    seconds: Annotated[float, Example(0.21)]
+    outcome: Annotated[str, Example("ok", "ok, unchanged, empty or failed")]
+    http_status: Annotated[int | None, Example(200)]
+    bytes: Annotated[int, Example(18230)]
+    new: Annotated[int, Example(2)]
+    updated: Annotated[int, Example(0)]
+    duplicates: Annotated[int, Example(18)]
+    truncated: Annotated[bool, Example(False)]
+    gap: Annotated[bool, Example(False, "true: posts were missed since the visit before")]
+    error: Annotated[str | None, Example(None)]
+
+
+class SourceDetailJson(SourceJson):
+    """A source with the number of its posts and its latest visits."""
+
+    pushed_since: Annotated[
+        Time | None, Example("2026-01-06T07:00:00Z", "since when a hub pushes it (WebSub); null: it is polled")
+    ]
+    posts: Annotated[int, Example(120)]
+    visits: list[VisitJson]
+
+
+class Refused(TypedDict):
+    address: Annotated[str, Example("ftp://example.org/")]
+    reason: Annotated[str, Example("Only http:// and https:// addresses can be used.")]
+
+
+class ImportReport(TypedDict):
+    added: Annotated[int, Example(12)]
+    already: Annotated[int, Example(3)]
+    refused: list[Refused]

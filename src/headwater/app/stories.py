@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
+from headwater.app.shapes import Example, Time, example
 from headwater.consumers import fold
 from headwater.consumers.fold import Folding, FoldOptions
 from headwater.errors import AlreadyUndone, BadInput, NotFound
@@ -67,7 +69,7 @@ def group_named(conn: Connection, reader: Reader, some_id: int) -> Group:
 
 
 def undo(conn: Connection, reader: Reader, story_id: int, now: datetime) -> list[int]:
-    """Lets the posts of a story stand alone, and stay so. Returns their ids."""
+    """Takes a story apart for good. Returns the ids of its posts."""
     try:
         _members(conn, reader, story_id)
     except NotFound:
@@ -83,7 +85,7 @@ def undo_named(conn: Connection, reader: Reader, some_id: int, now: datetime) ->
 
 
 def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime) -> list[int]:
-    """Takes a post out of its story. Returns the posts that stand apart now."""
+    """Takes a post out of its story. Returns the posts that left it, which include its repeats."""
     _members(conn, reader, _story_of(conn, reader, post_id))
     return fold.part(conn, post_id, reader, now)
 
@@ -136,7 +138,7 @@ def choose_folding(conn: Connection, reader: Reader, level: str, threshold: floa
 
 
 def choose_source_folding(conn: Connection, reader: Reader, source_id: int, *, fold: bool) -> None:
-    """Lets posts of a source be folded, or always stand alone."""
+    """Chooses whether posts of a source are folded for a reader."""
     if not folded.set_folding(conn, reader, source_id, fold=fold):
         raise NotFound(f"You do not follow a source {source_id}.")
 
@@ -200,3 +202,111 @@ def _text(found: dict[int, PostText], post_id: int) -> PostText:
     if post_id not in found:
         raise NotFound(f"There is no post {post_id}.")
     return found[post_id]
+
+
+_WHY = "same text but for the label breaking"
+
+
+def _repeat_of(one: Any) -> int | None:
+    return one.repeat_id if one.repeat_id != one.post_id else None
+
+
+class MemberJson(TypedDict):
+    """A post as a member of a story, and why it is one."""
+
+    post_id: Annotated[int, Example(4711)]
+    source_id: Annotated[int, Example(12)]
+    source: Annotated[str, Example("Example Journal")]
+    url: Annotated[str | None, Example("https://example.org/rivers")]
+    title: Annotated[str, Example("Where rivers begin")]
+    published_at: Annotated[Time, Example("2026-01-07T09:12:00Z", of="created_at")]
+    read: Annotated[bool, Example(False)]
+    rule: Annotated[str, Example("first", "first, exact, similar (a repeat) or story (the same event in other words)")]
+    score: Annotated[float, Example(1.0, "0 to 1")]
+    why: Annotated[str, Example("", "for people")]
+    repeat_of: Annotated[int | None, Example(None, "the post whose text it repeats", of=_repeat_of)]
+
+
+_REPEAT = example(MemberJson) | {
+    "post_id": 4719,
+    "source_id": 14,
+    "source": "Example Wire",
+    "url": "https://wire.example/rivers",
+    "title": "BREAKING: Where rivers begin",
+    "published_at": "2026-01-07T09:20:00Z",
+    "rule": "exact",
+    "why": _WHY,
+    "repeat_of": 4711,
+}
+
+
+class StoryJson(TypedDict):
+    """Posts about one event; title, address and time are those of the representative, the first member."""
+
+    story_id: Annotated[str, Example("4711")]
+    title: Annotated[str, Example("Where rivers begin", of="post.title")]
+    url: Annotated[str | None, Example("https://example.org/rivers", of="post.url")]
+    source: Annotated[str, Example("Example Journal", of="post.source")]
+    published_at: Annotated[Time, Example("2026-01-07T09:12:00Z", of="post.created_at")]
+    members: list[MemberJson]
+
+
+class DecisionJson(TypedDict):
+    """Where a post belongs; rule `first`: it is alone, or begins a story."""
+
+    post_id: Annotated[int, Example(4719)]
+    story_id: Annotated[int, Example(4711)]
+    repeat_of: Annotated[int | None, Example(4711, of=_repeat_of)]
+    rule: Annotated[str, Example("exact")]
+    score: Annotated[float, Example(1.0)]
+    why: Annotated[str, Example(_WHY)]
+
+
+class Run(TypedDict):
+    """A run, which is over when it is answered."""
+
+    task_id: Annotated[str, Example("0199f1de-7a10-7c3e-9d0a-5f3a1c2b4d6e")]
+    status: Annotated[Literal["completed", "proposed"], Example("completed", "proposed: nothing was written")]
+    decided: Annotated[int, Example(2)]
+    already_decided: Annotated[int, Example(0)]
+    joined: list[DecisionJson]
+
+
+class PastJson(TypedDict):
+    """A decision about a story."""
+
+    at: Annotated[Time, Example("2026-01-07T09:30:02Z", of="decided_at")]
+    action: Annotated[str, Example("joined", "joined, parted or undone")]
+    post_id: Annotated[int, Example(4719)]
+    rule: Annotated[str | None, Example("exact")]
+    score: Annotated[float | None, Example(1.0)]
+    why: Annotated[str | None, Example(_WHY)]
+
+
+class GroupJson(TypedDict):
+    """A story: its members, the earliest first, and every decision about it."""
+
+    group_id: Annotated[int, Example(4711, of="story_id")]
+    representative: Annotated[int, Example(4711, of=lambda story: story.members[0].post_id)]
+    members: Annotated[list[MemberJson], Example([example(MemberJson), _REPEAT])]
+    history: list[PastJson]
+
+
+class Done(TypedDict):
+    """What was taken apart."""
+
+    success: Annotated[bool, Example(True)]
+    post_ids: Annotated[list[int], Example([4711, 4719], "the posts that are separate now")]
+
+
+class FoldingJson(TypedDict):
+    """How the stream is folded for you."""
+
+    level: Annotated[str, Example("stories", "off, repeats or stories")]
+    threshold: Annotated[float, Example(0.0)]
+
+
+class SourceFolding(TypedDict):
+    """Whether posts of a source are folded for you."""
+
+    fold: Annotated[bool, Example(True)]

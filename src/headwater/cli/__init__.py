@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from headwater.cli.output import fail
 from headwater.errors import HeadwaterError
 
 
 def main() -> None:
     from headwater.cli.commands import app
+    from headwater.cli.session import fail
 
     try:
         app()

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from headwater import __version__
-from headwater.cli import crawl, events, instance, pool, posts, sources, stories, up, webhooks, x
-from headwater.cli.output import say
+from headwater.cli import crawl, events, instance, pool, posts, sources, stories, up, webhooks
+from headwater.cli.session import say
 
 app = typer.Typer(
     name="headwater",
@@ -46,7 +46,7 @@ GROUPS = {
     "dedup": stories.app,
     "pool": pool.app,
     "tiers": pool.tiers,
-    "x": x.app,
+    "x": instance.x,
     "webhooks": webhooks.app,
     "dlq": events.dead_letters,
     "kafka": events.kafka,

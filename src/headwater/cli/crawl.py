@@ -10,10 +10,22 @@ import typer
 
 from headwater import wire
 from headwater.app import crawling, refresh, sources
-from headwater.app.shapes.crawling import CheckpointJson, StatisticsJson
-from headwater.app.shapes.shape import shaped
-from headwater.cli.output import ago, every, exit_if, json_line, progress, say, table
-from headwater.cli.session import Json, SourceName, opened, run_async
+from headwater.app.crawling import CheckpointJson, StatisticsJson
+from headwater.app.shapes import shaped
+from headwater.cli.session import (
+    Json,
+    SourceName,
+    ago,
+    every,
+    exit_if,
+    json_line,
+    json_lines,
+    opened,
+    progress,
+    run_async,
+    say,
+    table,
+)
 from headwater.crawl.warm_up import Warmed
 from headwater.errors import BadInput
 from headwater.wire import JOBS, Job, Parts
@@ -34,7 +46,7 @@ def crawl(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Visit sources now and say what each visit brought."""
+    """Visit sources now and show what each visit found."""
     if warm_up:
         _warm_up(which or [], as_json)
         return
@@ -103,13 +115,13 @@ def warm_up(names: Sequence[str], on_warmed: Callable[[Warmed], None]) -> int:
 def run_job(
     name: Annotated[str | None, typer.Argument(help="Which job; none: list all.")] = None, as_json: Json = False
 ) -> None:
-    """Do periodic work now, such as `clean-hot` or `daily-metrics`, and say what came of it."""
+    """Run a periodic job now, such as `clean-hot` or `daily-metrics`, and show its result."""
     if name is None:
         _list_jobs(as_json)
         return
     job = wire.job_named(name)
     if job is None:
-        raise BadInput(f"There is no periodic work {name}. `headwater run` lists what there is.")
+        raise BadInput(f"There is no job {name}. `headwater run` lists all jobs.")
     with opened() as (parts, _):
         result = run_async(_result(job, parts))
     json_line({"job": job.name, "result": result}) if as_json else say(f"{job.name}: {_result_text(result)}")
@@ -151,8 +163,7 @@ def list_checkpoints(as_json: Json = False) -> None:
     with opened() as (parts, owner):
         found, now = parts.db.read_now(crawling.every_checkpoint, owner), parts.now()
     if as_json:
-        for row in found:
-            json_line(shaped(CheckpointJson, row))
+        json_lines(CheckpointJson, found)
         return
     columns = ("id", "site", "board", "status", "page", "last item", "updated", "problem")
     table("", columns, [
@@ -182,7 +193,7 @@ def clear_checkpoint(source: SourceName, as_json: Json = False) -> None:
 
 
 def show_statistics(as_json: Json = False) -> None:
-    """Count what the lists that you follow have brought: threads, articles, images, what failed, board by board."""
+    """Count what was read from the lists that you follow: threads, articles, images and failures, board by board."""
     with opened() as (parts, owner):
         found = parts.db.read_now(crawling.statistics, owner)
     if as_json:

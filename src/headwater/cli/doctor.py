@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from headwater import wire
-from headwater.app import instance, sources, x
+from headwater.app import instance, sources
 from headwater.cli.up import listen
 from headwater.errors import HeadwaterError
 from headwater.model import Response, Source, SourceState
@@ -75,7 +75,9 @@ def _database(parts: Parts) -> Finding:
 async def _x(parts: Parts) -> Finding:
     """Whether what is followed at X can be asked for."""
     try:
-        state = await x.state(parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), parts.now())
+        state = await instance.x_state(
+            parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), parts.now()
+        )
     except HeadwaterError:
         return Finding("X", True, "nothing is followed there")  # the database says what is the matter with it
     waits = state.sources > 0 and (state.problem != "" or state.is_spent)

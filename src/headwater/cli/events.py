@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headwater.app import kafka as kafka_log
 from headwater.app import log
-from headwater.app.shapes.log import DeadLetterJson
-from headwater.app.shapes.shape import shaped
-from headwater.cli.output import ago, exit_if, json_line, say, table
-from headwater.cli.session import Json, opened
+from headwater.app.log import DeadLetterJson
+from headwater.app.shapes import shaped
+from headwater.cli.session import Json, ago, exit_if, json_line, json_lines, opened, say, say_findings, table
 from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events.replay import Replayed
 from headwater.store.db import Database
@@ -38,20 +36,19 @@ kafka = typer.Typer(help="The log on Kafka.", no_args_is_help=True)
 @dead_letters.command("list")
 def list_letters(
     state: Annotated[str, typer.Option(help="dead, retrying, waiting, replayed or skipped.")] = "dead",
-    limit: Annotated[int, typer.Option(help="How many letters.", min=1, max=10_000)] = 50,
+    limit: Annotated[int, typer.Option(help="How many dead letters.", min=1, max=10_000)] = 50,
     as_json: Json = False,
 ) -> None:
     """List dead letters in a state, newest first."""
     with opened() as (parts, _):
         found, now = parts.db.read_now(log.list_dead_letters, state, limit=limit), parts.now()
     if as_json:
-        for letter in found:
-            json_line(shaped(DeadLetterJson, letter))
+        json_lines(DeadLetterJson, found)
     elif found:
         columns = ("id", "consumer", "kind", "key", "failed", "error")
         table("", columns, [_letter_row(letter, now) for letter in found])
     else:
-        say(f"No letter is {state}.")
+        say(f"No dead letter is {state}.")
 
 
 def _letter_row(letter: DeadLetter, now: datetime) -> tuple[object, ...]:
@@ -73,15 +70,15 @@ def show_letter(letter_id: LetterId, as_json: Json = False) -> None:
 
 @dead_letters.command("replay")
 def replay_letters(
-    letter_ids: Annotated[list[int] | None, typer.Argument(help="Letters to replay.")] = None,
+    letter_ids: Annotated[list[int] | None, typer.Argument(help="Ids of dead letters to replay.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
     consumer: OfConsumer = None,
     kind: OfKind = None,
     as_json: Json = False,
 ) -> None:
-    """Give dead letters their effect, once. What fails again stays dead."""
+    """Give dead letters their effect, once. An event that fails again stays a dead letter."""
     if bool(letter_ids) == (everything or bool(consumer or kind)):
-        raise BadInput("Name letters by their ids, or say --all, --consumer or --kind.")
+        raise BadInput("Name dead letters by their ids, or give --all, --consumer or --kind.")
     with opened() as (parts, _):
         ids = letter_ids or parts.db.read_now(log.chosen_dead_letters, parts.consumers, consumer, kind)
         failed = sum(not _replay_one(parts, letter_id, as_json) for letter_id in ids)
@@ -107,14 +104,14 @@ def resolve_letter(letter_id: LetterId, as_json: Json = False) -> None:
     """Skip a dead letter: its event has no effect, and what waits behind it goes on."""
     with opened() as (parts, _):
         parts.db.write_now(log.skip_dead_letter, parts.consumers, letter_id, parts.now())
-    json_line({"id": letter_id, "state": "skipped"}) if as_json else say(f"Letter {letter_id} is skipped.")
+    json_line({"id": letter_id, "state": "skipped"}) if as_json else say(f"Dead letter {letter_id} is skipped.")
 
 
 def replay_log(
     start: Annotated[
-        str | None, typer.Option(help="From when: a time as in ISO 8601, or 2h for two hours ago.")
+        str | None, typer.Option(help="Start of the window: a time in ISO 8601, or 2h for two hours ago.")
     ] = None,
-    end: Annotated[str | None, typer.Option(help="Until when; default: now.")] = None,
+    end: Annotated[str | None, typer.Option(help="End of the window; default: now.")] = None,
     consumer: OfConsumer = None,
     kind: OfKind = None,
     key: Annotated[str | None, typer.Option(help="Only events of this key, such as source:12.")] = None,
@@ -136,7 +133,7 @@ def replay_log(
             return
         now = parts.now()
         if start is None:
-            raise BadInput("Say from when: --start 2h, or --start 2026-01-07T09:00.")
+            raise BadInput("Give the start: --start 2h, or --start 2026-01-07T09:00.")
         until = moment_in(end, now) if end else now
         window = Window(moment_in(start, now), until, frozenset({kind} if kind else ()), key or "")
         for done in log.replay_window(
@@ -181,7 +178,7 @@ def moment_in(text: str, now: datetime) -> datetime:
 def set_up_kafka() -> None:
     """Make the topics, the publication and the connector that are missing. It may be run again at any time."""
     with opened() as (parts, _):
-        for line in asyncio.run(kafka_log.set_up(*_kafka(parts))):
+        for line in asyncio.run(log.set_up_kafka(*_kafka(parts))):
             say(line)
 
 
@@ -189,19 +186,14 @@ def set_up_kafka() -> None:
 def check_kafka(as_json: Json = False) -> None:
     """Check whether events get from the database to Kafka, and say what to do where they do not."""
     with opened() as (parts, _):
-        findings = asyncio.run(kafka_log.check(*_kafka(parts)))
-    for finding in findings:
-        if as_json:
-            json_line(finding._asdict())
-        else:
-            say(f"{'ok ' if finding.ok else 'BAD'}  {finding.what}: {finding.detail}")
-    exit_if(sum(not finding.ok for finding in findings))
+        findings = asyncio.run(log.check_kafka(*_kafka(parts)))
+    say_findings(findings, as_json, bad="BAD")
 
 
 def _kafka(parts: Parts) -> tuple[Cluster, Database, str, timedelta]:
     """Returns what the use cases of Kafka take: the cluster, the database as we and as Debezium reach it, retention."""
     settings = parts.settings
-    cluster = kafka_log.cluster(parts.db, settings.kafka_bootstrap_servers, settings.kafka_connect_url)
+    cluster = log.kafka_cluster(parts.db, settings.kafka_bootstrap_servers, settings.kafka_connect_url)
     given = settings.kafka_database_url
     url = given.get_secret_value() if given else settings.store_url()
     return cluster, parts.db, url, timedelta(days=settings.event_history_days)

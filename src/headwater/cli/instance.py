@@ -1,7 +1,9 @@
-"""The instance itself: its settings, its tokens, its schema, and whether this machine can run it."""
+"""The instance itself: its settings, its tokens, its schema, its access to X, and whether this machine can run it."""
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -9,16 +11,27 @@ import typer
 from headwater import wire
 from headwater.app import instance
 from headwater.cli import doctor
-from headwater.cli.output import exit_if, json_line, say, table
-from headwater.cli.session import Json, opened, opened_parts, run_async
+from headwater.cli.session import (
+    Json,
+    ago,
+    json_line,
+    opened,
+    opened_parts,
+    run_async,
+    say,
+    say_findings,
+    table,
+)
+from headwater.errors import BadInput
 from headwater.settings import Settings, load, names_of
 from headwater.wire import Parts
 
+x = typer.Typer(help="The token for X's API, and how much of the month's budget is used.", no_args_is_help=True)
 schema = typer.Typer(help="The schema of the database.", no_args_is_help=True)
 
 
 def show_config(as_json: Json = False) -> None:
-    """Show every setting: its value, where that came from, and what it means."""
+    """Show every setting: its value, where the value comes from, and what it means."""
     loaded = load()
     rows = []
     for name, field in Settings.model_fields.items():
@@ -49,14 +62,8 @@ def login(as_json: Json = False) -> None:
 
 
 def run_doctor(as_json: Json = False) -> None:
-    """Check that this machine can run Headwater, and say what to do where it cannot."""
-    findings = run_async(doctor.examine())
-    for finding in findings:
-        if as_json:
-            json_line(finding._asdict())
-        else:
-            say(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.what}: {finding.detail}")
-    exit_if(sum(not finding.ok for finding in findings))
+    """Check that this machine can run Headwater, and say what to do if it cannot."""
+    say_findings(run_async(doctor.examine()), as_json, bad="FAIL")
 
 
 @schema.command("upgrade")
@@ -84,3 +91,42 @@ def db_downgrade(
 def _say_revision(parts: Parts, as_json: bool) -> None:
     revision = instance.schema_revision(parts.db)
     json_line({"revision": revision}) if as_json else say(f"The schema is at {revision or 'base (empty)'}.")
+
+
+@x.command("token")
+def set_x_token(as_json: Json = False) -> None:
+    """Store the token for X's API, encrypted. It is prompted for, or read from standard input."""
+    typed = typer.prompt("Bearer token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
+    token = instance.check_x_token(typed)
+    with opened() as (parts, _):
+        if parts.settings.x_bearer_token:
+            raise BadInput("HEADWATER_X_BEARER_TOKEN is set and overrides a stored token. Unset it first.")
+        waiting = parts.db.write_now(instance.store_x_token, parts.seal(token), parts.now())
+    json_line({"kept": True, "sources_due": waiting}) if as_json else say(f"Stored. {waiting} sources are due now.")
+
+
+@x.command("forget")
+def forget_x_token(as_json: Json = False) -> None:
+    """Delete the stored token. X is not asked any more until there is another."""
+    with opened() as (parts, _):
+        forgotten = parts.db.write_now(instance.forget_x_token)
+    if as_json:
+        json_line({"forgotten": forgotten})
+    else:
+        say("Deleted." if forgotten else "There was none.")
+
+
+@x.command("status")
+def x_status(as_json: Json = False) -> None:
+    """Show whether there is a token, and how much of this month's requests and posts is used."""
+    with opened() as (parts, _):
+        now, allowance = parts.now(), wire.x_allowance(parts.settings)
+        state = run_async(instance.x_state(parts.db, partial(wire.x_token, parts), allowance, now))
+    if as_json:
+        json_line({"token": not state.problem, "problem": state.problem or None, "requests": state.used.requests,
+                   "most_requests": state.allowance.requests, "posts": state.used.posts,
+                   "most_posts": state.allowance.posts, "month_ends": state.month_ends,
+                   "sources": state.sources})  # fmt: skip
+        return
+    say(state.words[:1].upper() + state.words[1:].removesuffix(".") + ".")
+    say(f"{state.sources} sources; the next month begins {ago(state.month_ends, now)}.")

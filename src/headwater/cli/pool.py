@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from headwater.app import pool
-from headwater.cli.output import exit_if, json_line, say, table
-from headwater.cli.session import Json, SourceName, opened
+from headwater.app.pool import TierJson
+from headwater.cli.session import Json, SourceName, exit_if, json_line, json_lines, opened, say, table
 from headwater.errors import BadInput
 from headwater.follow.pool import Assignment
 
@@ -124,8 +124,7 @@ def read_comments(
 
 def _say_assignments(found: list[Assignment], as_json: bool) -> None:
     if as_json:
-        for one in found:
-            json_line(_assignment_json(one))
+        json_lines(TierJson, found)
         return
     rows = [
         (one.standing.source_id, one.standing.address, _number(one.standing.average), one.standing.tier,
@@ -134,19 +133,6 @@ def _say_assignments(found: list[Assignment], as_json: bool) -> None:
         for one in found
     ]  # fmt: skip
     table("", ("id", "source", "posts a day", "tier", "should be", "change"), rows)
-
-
-def _assignment_json(one: Assignment) -> dict[str, object]:
-    return {
-        "source_id": one.standing.source_id,
-        "address": one.standing.address,
-        "avg_valid_posts": one.standing.average,
-        "tier": one.standing.tier,
-        "pinned_tier": one.standing.pinned,
-        "computed_tier": one.tier.name if one.tier else None,
-        "interval_seconds": one.tier.interval_seconds if one.tier else one.standing.interval_seconds,
-        "changes": one.changes,
-    }
 
 
 def _number(value: float | None) -> str:

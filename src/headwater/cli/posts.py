@@ -7,14 +7,11 @@ from typing import Annotated
 
 import typer
 
-from headwater.app import images as post_images
 from headwater.app import posts, sources
-from headwater.app.shapes.images import ImageJson
-from headwater.app.shapes.posts import PostJson, VersionJson
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.stories import StoryJson
-from headwater.cli.output import ago, json_line, say, table
-from headwater.cli.session import Json, PostId, opened
+from headwater.app.posts import ImageJson, PostJson, VersionJson
+from headwater.app.shapes import shaped
+from headwater.app.stories import StoryJson
+from headwater.cli.session import Json, PostId, ago, json_line, json_lines, opened, say, table
 from headwater.settings import Settings
 from headwater.store.posts.history import PostVersion
 from headwater.store.posts.stream import Filter, Story
@@ -37,8 +34,7 @@ def show_stream(
         wanted = Filter(source_id=source_id, unread=unread)
         found, now = parts.db.read_now(posts.read_stream, owner, wanted, limit=limit), parts.now()
     if as_json:
-        for story in found:
-            json_line(shaped(StoryJson, story))
+        json_lines(StoryJson, found)
         return
     table("", ("when", "source", "title"), [_story_row(story, now) for story in found])
     if not found:
@@ -52,7 +48,9 @@ def _story_row(story: Story, now: datetime) -> tuple[str, str, str]:
 
 
 def search(
-    words: Annotated[list[str], typer.Argument(help="Words that all have to be there; `mine*` is a beginning.")],
+    words: Annotated[
+        list[str], typer.Argument(help="Words that a post must have; `mine*` also finds mines and mined.")
+    ],
     limit: Annotated[int, typer.Option(help="How many posts.", min=1, max=10_000)] = 30,
     as_json: Json = False,
 ) -> None:
@@ -61,8 +59,7 @@ def search(
         found = parts.db.read_now(posts.find_words, owner, " ".join(words), limit=limit)
         now = parts.now()
     if as_json:
-        for post in found:
-            json_line(shaped(PostJson, post))
+        json_lines(PostJson, found)
     elif found:
         table("", ("when", "source", "title"), [(ago(post.created_at, now), post.source, post.title) for post in found])
     else:
@@ -72,11 +69,12 @@ def search(
 def show_post(
     post_id: PostId,
     at: Annotated[
-        str | None, typer.Option(help="What it said then: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00.")
+        str | None,
+        typer.Option(help="What it said at this time: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a post says and said before: each text with the time in which it had it, the newest first."""
+    """Show what a post says and said before: each text and when it was current, the newest first."""
     with opened() as (parts, owner):
         found = parts.db.read_now(posts.versions, owner, post_id, at)
     for one in found:
@@ -97,18 +95,18 @@ def _say_version(one: PostVersion) -> None:
 def count_images(as_json: Json = False) -> None:
     """Count the images that are saved, wait, failed or were skipped, in all and for each source."""
     with opened() as (parts, _):
-        counts = parts.db.read_now(post_images.counts)
-        by_source = parts.db.read_now(post_images.counts_by_source)
+        counts = parts.db.read_now(posts.count_images)
+        by_source = parts.db.read_now(posts.count_images_by_source)
         settings = parts.settings
     if as_json:
-        json_line({**counts._asdict(), "downloading": settings.images == "on"})
+        json_line({**counts, "downloading": settings.images == "on"})
         for one in by_source:
             json_line({"source_id": one.source_id, "source": one.source, **one.counts})
         return
-    states = post_images.STATES
-    numbers = ", ".join(f"{getattr(counts, state)} {state}" for state in states)
-    say(f"{numbers}; {counts.bytes / MEGABYTE:.1f} MB in files.")
-    say(_whether_downloading(settings, counts.bytes))
+    states, total = posts.IMAGE_STATES, counts["bytes"]
+    numbers = ", ".join(f"{count} {name}" for name, count in counts.items() if name in states)
+    say(f"{numbers}; {total / MEGABYTE:.1f} MB in files.")
+    say(_whether_downloading(settings, total))
     if by_source:
         rows = [(one.source_id, one.source, *(one.counts[state] for state in states)) for one in by_source]
         table("", ("id", "source", *states), rows)
@@ -130,11 +128,10 @@ def list_failed_images(
 ) -> None:
     """List images that could not be downloaded, and why, the newest first."""
     with opened() as (parts, _):
-        found = parts.db.read_now(post_images.settled, "skipped" if skipped else "failed", limit)
+        found = parts.db.read_now(posts.settled_images, "skipped" if skipped else "failed", limit)
         now = parts.now()
     if as_json:
-        for one in found:
-            json_line(shaped(ImageJson, one))
+        json_lines(ImageJson, found)
         return
     rows = [(one.id, one.attempts, ago(one.tried_at, now), one.url, one.error) for one in found]
     table("", ("id", "attempts", "last tried", "address", "error"), rows)
@@ -144,5 +141,5 @@ def list_failed_images(
 def retry_images(as_json: Json = False) -> None:
     """Have all images that failed tried again; a running Headwater does it."""
     with opened() as (parts, _):
-        waiting = parts.db.write_now(post_images.retry, parts.now())
+        waiting = parts.db.write_now(posts.retry_images, parts.now())
     json_line({"waiting": waiting}) if as_json else say(f"{waiting} failed images are tried again.")

@@ -1,19 +1,27 @@
-"""What most commands begin with: settings, an open store with the right schema, the owner, an event loop."""
+"""What commands share: how they begin (settings, store, owner, event loop) and answer (JSON, text, errors, the log)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+import logging
+import sys
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeVar
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Protocol, TypeVar
 
 import orjson
+import structlog
+import structlog.tracebacks
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from headwater import wire
 from headwater.app import instance
-from headwater.cli.output import configure_logs
-from headwater.errors import BadInput
+from headwater.app.shapes import shaped
+from headwater.errors import BadInput, HeadwaterError
 from headwater.model import Reader
 from headwater.settings import load
 from headwater.wire import Parts
@@ -22,6 +30,14 @@ T = TypeVar("T")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 SourceName = Annotated[str, typer.Argument(help="Address or id of a source that you follow.")]
 PostId = Annotated[int, typer.Argument(help="Id of a post.", min=1)]
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+# Local variables stay out of the log: a token may be among them.
+_tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -65,3 +81,118 @@ def source_settings(given: Sequence[str] | None) -> dict[str, Any]:
         except orjson.JSONDecodeError:
             found[name.strip()] = value
     return found
+
+
+def json_line(value: Any) -> None:
+    sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
+    sys.stdout.flush()
+
+
+def json_lines(shape: type[Any], rows: Iterable[object], **more: Any) -> None:
+    """Prints each row as an object of this shape. `more` are values that the rows do not have."""
+    for row in rows:
+        json_line(shaped(shape, row, **more))
+
+
+def say(words: str) -> None:
+    console.print(words, markup=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    shown = Table(*columns, title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        shown.add_row(*(_cell(value) for value in row))
+    console.print(shown, markup=False)
+
+
+def fail(error: HeadwaterError) -> int:
+    """Says what went wrong and what to do. Returns the exit code."""
+    if "--json" in sys.argv:
+        sys.stderr.write(orjson.dumps({"error": error.code, "detail": error.detail}).decode() + "\n")
+    else:
+        errors.print(f"headwater: {error.detail}", markup=False, style="red" if errors.is_terminal else None)
+    return EXIT_USAGE if isinstance(error, BadInput) else EXIT_FAILED
+
+
+def exit_if(failures: int) -> None:
+    """Ends the command with a failure, if there was one."""
+    if failures:
+        raise typer.Exit(EXIT_FAILED)
+
+
+class Checked(Protocol):
+    """Something that was checked."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def detail(self) -> str: ...
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+def say_findings(findings: Sequence[Checked], as_json: bool, *, bad: str) -> None:
+    """Prints what was checked. Ends the command with a failure if something is wrong."""
+    for finding in findings:
+        if as_json:
+            json_line(finding._asdict())
+        else:
+            say(f"{'ok' if finding.ok else bad:{len(bad)}}  {finding.what}: {finding.detail}")
+    exit_if(sum(not finding.ok for finding in findings))
+
+
+def progress() -> Progress:
+    """Returns a progress bar, which shows on a terminal and not in a pipe."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
+def ago(moment: datetime | None, now: datetime) -> str:
+    if moment is None:
+        return "never"
+    seconds = (now - moment).total_seconds()
+    future = seconds < 0
+    words = _span(abs(seconds))
+    return f"in {words}" if future else f"{words} ago"
+
+
+def _span(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
+
+
+def every(length: timedelta) -> str:
+    """Formats an interval: 5 min, 2 h, 1 day."""
+    minutes = int(length.total_seconds() // 60)
+    if minutes % 1440 == 0:
+        return "1 day" if minutes == 1440 else f"{minutes // 1440} days"
+    return f"{minutes // 60} h" if minutes % 60 == 0 else f"{minutes} min"
+
+
+def configure_logs(level: str, form: str) -> None:
+    """Logs one line an event to standard error: text on a terminal, JSON elsewhere."""
+    as_text = form == "text" or (form == "auto" and sys.stderr.isatty())
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if as_text
+        else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *([] if as_text else [_tracebacks]),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

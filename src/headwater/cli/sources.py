@@ -12,10 +12,25 @@ import typer
 
 from headwater import wire
 from headwater.app import sources, trying
+from headwater.app.sources import SourceJson
 from headwater.app.trying import Tried
 from headwater.cli import crawl
-from headwater.cli.output import ago, exit_if, fail, json_line, progress, say, table
-from headwater.cli.session import Json, SourceName, opened, opened_parts, run_async, source_settings
+from headwater.cli.session import (
+    Json,
+    SourceName,
+    ago,
+    exit_if,
+    fail,
+    json_line,
+    json_lines,
+    opened,
+    opened_parts,
+    progress,
+    run_async,
+    say,
+    source_settings,
+    table,
+)
 from headwater.errors import BadInput
 from headwater.model import Post, Reader
 from headwater.store.sources import Added, WatchedSource
@@ -93,8 +108,7 @@ def list_sources(as_json: Json = False) -> None:
         now = parts.now()
         found = parts.db.read_now(sources.every, owner, now)
     if as_json:
-        for source in found:
-            json_line(source._asdict())
+        json_lines(SourceJson, found)
         return
     if not found:
         say("You follow nothing yet. Try `headwater add ADDRESS` or `headwater import FILE.opml`.")

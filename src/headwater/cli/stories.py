@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from headwater.app import stories
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.stories import DecisionJson, GroupJson
-from headwater.cli.output import ago, json_line, say, table
-from headwater.cli.session import PostId, opened
+from headwater.app.shapes import shaped
+from headwater.app.stories import DecisionJson, GroupJson
+from headwater.cli.session import PostId, ago, json_line, opened, say, table
 from headwater.consumers.fold import FoldOptions
 
 app = typer.Typer(help="Which posts are one story, and why.", no_args_is_help=True)
@@ -58,7 +57,7 @@ def undo(
     post: Annotated[int | None, typer.Option(help="Take only this post out of it.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """Let the posts of a story stand alone again. They are not folded together any more."""
+    """Take a story apart. Its posts are not folded together again."""
     with opened() as (parts, owner):
         if post is not None:
             apart = parts.db.write_now(stories.take_out, owner, post, parts.now())
@@ -67,7 +66,7 @@ def undo(
     if as_json:
         json_line({"post_ids": apart})
     else:
-        say(f"{len(apart)} posts stand apart now, and stay so.")
+        say(f"{len(apart)} posts are separate now, and stay so.")
 
 
 @app.command("explain")

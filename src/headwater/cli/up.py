@@ -12,8 +12,7 @@ import typer
 
 from headwater import wire
 from headwater.app import sources
-from headwater.cli.output import configure_logs, say
-from headwater.cli.session import Json, opened_parts, run_async
+from headwater.cli.session import Json, configure_logs, opened_parts, run_async, say
 from headwater.errors import BadSetting
 from headwater.settings import Settings, load
 from headwater.wire import Parts
@@ -40,10 +39,10 @@ def up(
 def demo(
     host: HostOption = None,
     port: PortOption = None,
-    seed: Annotated[int, typer.Option(help="Which of the possible courses of events.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation: the same seed shows the same events.")] = 1,
     browser: Annotated[bool, typer.Option(help="Open the stream in a browser.")] = True,
 ) -> None:
-    """Show it all on a simulated internet: nothing is fetched from outside, and nothing is kept."""
+    """Show Headwater on a simulated internet. Nothing is fetched from outside, and nothing is kept."""
     from headwater.sim.internet import internet
 
     with internet(seed) as there, tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
@@ -55,7 +54,7 @@ def demo(
         parts.is_demo = True
         try:
             follow_all(parts, there.sites)
-            say("This is a demonstration: its sources are simulated, and its data are gone when it ends.\n")
+            say("This is a demonstration: its sources are simulated, and its data is deleted when it ends.\n")
             _serve(parts, open_browser=browser)
         finally:
             parts.close()

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from headwater.app import webhooks
-from headwater.app.shapes.shape import shaped
-from headwater.app.shapes.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson
-from headwater.app.webhooks import Queued
-from headwater.cli.output import ago, json_line, say, table
-from headwater.cli.session import Json, opened
+from headwater.app.shapes import shaped
+from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, Queued, WebhookJson
+from headwater.cli.session import Json, ago, json_line, json_lines, opened, say, table
 from headwater.store.people.webhooks import Webhook
 
 SHOWN = 20
@@ -44,8 +42,7 @@ def list_webhooks(as_json: Json = False) -> None:
     with opened() as (parts, owner):
         found, now = parts.db.read_now(webhooks.every, owner), parts.now()
     if as_json:
-        for webhook in found:
-            json_line(shaped(WebhookJson, webhook))
+        json_lines(WebhookJson, found)
         return
     rows = [
         (one.id, one.status, one.waiting, ago(one.last_delivered_at, now), one.address, one.last_error) for one in found
@@ -61,8 +58,7 @@ def show(webhook_id: WebhookId, as_json: Json = False) -> None:
         now = parts.now()
     if as_json:
         json_line(shaped(WebhookJson, webhook))
-        for delivery in log:
-            json_line(shaped(DeliveryJson, delivery, webhook_id=webhook.id))
+        json_lines(DeliveryJson, log, webhook_id=webhook.id)
         return
     say(f"{webhook.address}: {webhook.status}, {webhook.waiting} waiting; it gets {_kinds(webhook)}.")
     if webhook.last_error:

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from headwater.events import catalogue, cloudevents
+from headwater.events import catalogue
 from headwater.events.delivery import Consumer
 from headwater.model import Request
 from headwater.store.log.outbox import LoggedEvent
@@ -64,15 +64,15 @@ def _source_of(event: LoggedEvent) -> int | None:
 
 def request_of(claim: DeliveryClaim, event: LoggedEvent, secret: str, source: str, now: datetime) -> Request:
     """Returns what is sent. The message id is the event's id, so it stays the same in every attempt. Pure."""
-    body = cloudevents.envelope(event, source)
+    body = catalogue.cloudevent(event, source)
     timestamp = str(int(now.timestamp()))
     headers = {
-        "Content-Type": cloudevents.MEDIA_TYPE,
+        "Content-Type": catalogue.CLOUDEVENTS_TYPE,
         "Headwater-Event": event.kind,
         "webhook-id": event.event_id,
         "webhook-timestamp": timestamp,
         "webhook-signature": signature(event.event_id, timestamp, body, secret),
-        **cloudevents.attributes(event, source, "ce-"),
+        **catalogue.cloudevent_headers(event, source, "ce-"),
     }
     if event.traceparent:
         headers["traceparent"] = event.traceparent

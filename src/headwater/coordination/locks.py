@@ -41,7 +41,7 @@ class HeldLock(NamedTuple):
     token: int
 
     async def is_ours(self) -> bool:
-        """False once the lease has expired or was lost."""
+        """Whether the lock is still held: the lease has not expired and was not lost."""
         return await self.locks.is_held(self.name, self.owner)
 
 

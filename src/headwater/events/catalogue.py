@@ -5,6 +5,8 @@ To add a kind, declare its payload and the kind. Append the event where the chan
     outbox.append(conn, [SOURCE_ADDED(SourceFacts(source_id=7, address="https://…"), once="7")], now)
 
 A new field of a payload needs a default. Any other change is a new version of the kind.
+
+To the outside, events are CloudEvents 1.0: one JSON document, or headers beside the data.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
@@ -19,6 +22,9 @@ from msgspec import Meta
 from headwater.errors import UnreadableEvent
 from headwater.model import Event, Reader
 from headwater.store.log.outbox import LoggedEvent
+
+CLOUDEVENTS_TYPE = "application/cloudevents+json"
+_URI_SAFE = ":/?#[]@!$&'()*+,;=%~"
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,3 +161,29 @@ KINDS: tuple[EventKind[Any], ...] = (
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 DOMAINS = tuple(dict.fromkeys(kind.domain for kind in KINDS))
+
+
+def cloudevent(event: LoggedEvent, source: str) -> bytes:
+    """Returns the event as one JSON document. `source` names this instance: its public address or another name."""
+    data = {"datacontenttype": "application/json", "data": msgspec.Raw(event.data.encode())}
+    return msgspec.json.encode(_attributes(event, source) | data)
+
+
+def cloudevent_headers(event: LoggedEvent, source: str, prefix: str) -> dict[str, str]:
+    """Returns the headers. They start with `ce-` in HTTP and with `ce_` in Kafka. All values are ASCII."""
+    return {prefix + name: value for name, value in _attributes(event, source).items()}
+
+
+def _attributes(event: LoggedEvent, source: str) -> dict[str, str]:
+    found = {
+        "specversion": "1.0",
+        "id": event.event_id,
+        "source": quote(source, safe=_URI_SAFE),
+        "type": event.kind,
+        "time": event.created_at.isoformat().replace("+00:00", "Z"),
+        "partitionkey": event.key,
+        # The specification asks for a sequence that sorts as text.
+        "sequence": f"{event.position.xid:016x}{event.position.id:016x}",
+        "dataversion": str(event.version),
+    }
+    return found | {"traceparent": event.traceparent} if event.traceparent else found

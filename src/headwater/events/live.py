@@ -17,7 +17,7 @@ import structlog
 from sqlalchemy import Connection
 
 from headwater.errors import BadCursor, HeadwaterError, StoreUnavailable
-from headwater.events.cloudevents import envelope
+from headwater.events.catalogue import cloudevent
 from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.log import tail
@@ -260,7 +260,7 @@ class Live:
         return b"id: %b\nevent: %b\ndata: %b\n\n" % (
             str(token).encode(),
             event.kind.encode(),
-            envelope(event, self._instance),
+            cloudevent(event, self._instance),
         )
 
     def _wake(self) -> None:

@@ -1,8 +1,9 @@
-"""Who asks, and whether the request is theirs: API tokens, browser sessions, and protection against forged forms."""
+"""Who asks, and whether the request is theirs: API tokens, browser sessions, forged forms, and names of this server."""
 
 from __future__ import annotations
 
 import hmac
+from ipaddress import ip_address
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,7 +14,6 @@ from starlette.responses import Response
 from headwater.accounts import tokens
 from headwater.app.log import check_operator
 from headwater.errors import Forbidden, NotSignedIn
-from headwater.http.hosts import LOCAL_NAMES, is_loopback, name_of
 from headwater.http.state import parts_of
 from headwater.model import Reader
 from headwater.wire import Parts
@@ -22,6 +22,7 @@ COOKIE = "headwater_session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login"})
 OPEN_PREFIX = "/static/"
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _FORWARDING = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
@@ -44,7 +45,7 @@ def is_open(request: Request) -> bool:
 
 
 async def find_caller(request: Request, parts: Parts) -> Caller:
-    """The reader whose token or session this is. A wrong token is not made good by a session beside it."""
+    """Returns the reader whose token or session this is. A valid session does not make up for a wrong token."""
     authorization = request.headers.get("authorization")
     if authorization is not None:
         scheme, _, secret = authorization.partition(" ")
@@ -63,7 +64,7 @@ async def find_caller(request: Request, parts: Parts) -> Caller:
 
 
 async def refuse_forged(request: Request) -> None:
-    """A browser sends its cookie with other sites' forms too, so a session's write must show a key of ours."""
+    """Raises Forbidden if a session writes without its form key. Browsers send cookies with other sites' forms too."""
     caller: Caller | None = getattr(request.state, "caller", None)
     if caller is None or caller.session is None or request.method in SAFE_METHODS:
         return
@@ -110,7 +111,7 @@ def end_session(response: Response, *, secure: bool) -> None:
 
 
 def local_path(path: str | None) -> str:
-    """A place on this server to go to, or its first page: never another site."""
+    """Returns the path if it is on this server, and that of the first page otherwise."""
     if not path or not path.startswith("/") or path.startswith(("//", "/\\")):
         return "/"
     if "\\" in path or not path.isprintable():
@@ -128,8 +129,46 @@ def _from_here(headers: Headers, public_url: str | None) -> bool:
 
 
 def _is_local(request: Request) -> bool:
-    """Asked from this machine itself, and not on behalf of somebody behind a proxy."""
+    """Whether the request comes from this machine itself, and not from somebody behind a proxy."""
     if any(name in request.headers for name in _FORWARDING):
         return False
     local_name = name_of(request.headers.get("host", "")) in LOCAL_NAMES
     return local_name and request.client is not None and is_loopback(request.client.host)
+
+
+class KnownHosts:
+    """Under which names this server may be reached.
+
+    A page on the internet can give its own name the address 127.0.0.1 and then talk to a server there as if it were its
+    own (DNS rebinding). The browser still sends the page's name in the Host header, so a name that nobody configured is
+    refused. Numeric addresses cannot be rebound. They are accepted if the server listens on all addresses.
+    """
+
+    def __init__(self, listens_on: str, public_url: str | None) -> None:
+        public = urlsplit(public_url).hostname if public_url else None
+        self._names = LOCAL_NAMES | {listens_on.lower()} | ({public.lower()} if public else set())
+        self._any_address = listens_on in ("0.0.0.0", "::", "")
+
+    def knows(self, host_header: str) -> bool:
+        name = name_of(host_header)
+        return name in self._names or (self._any_address and _is_address(name))
+
+
+def name_of(host_header: str) -> str:
+    """Returns the host without its port, in lower case."""
+    try:
+        return (urlsplit(f"//{host_header}").hostname or "").rstrip(".").lower()
+    except ValueError:
+        return ""
+
+
+def is_loopback(address: str) -> bool:
+    return _is_address(address) and ip_address(address).is_loopback
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -16,7 +16,7 @@ from headwater.errors import BadDocument
 MAX_BYTES = 1024 * 1024
 MAX_OPML_BYTES = 10 * 1024 * 1024
 _OPML_PATHS = frozenset({"/api/opml", "/sources/opml"})
-# What a form adds around a file of the largest allowed size.
+# What a form adds to a file of the largest allowed size.
 _ENVELOPE = 16 * 1024
 
 MAX_DEPTH = 32
@@ -24,7 +24,7 @@ MAX_INTEGER = 2**63 - 1
 
 
 async def taken(scope: Scope, receive: Receive) -> Receive:
-    """Take the body from the client; what is returned gives it out again, to the route."""
+    """Reads the whole body. Returns a `receive` that gives it to the route."""
     headers = Headers(scope=scope)
     if "content-length" not in headers and "transfer-encoding" not in headers:
         return receive
@@ -76,7 +76,7 @@ def _given(body: bytes, receive: Receive) -> Receive:
 
 
 def read_strict(body: bytes) -> Any:
-    """The value of a JSON document without duplicate keys, NaN, infinities, huge integers, lone surrogates or NUL."""
+    """Parses JSON. Refuses duplicate keys, NaN, infinities, huge integers, lone surrogates and NUL."""
     try:
         value = json.loads(
             body.decode("utf-8"),

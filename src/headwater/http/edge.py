@@ -1,4 +1,4 @@
-"""What happens to every request before and after its route: name, credentials, body; headers, counts, last resort."""
+"""What happens to every request before its route (name, credentials, body) and after it (headers, counts, errors)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headwater import trace
+from headwater import ids
 from headwater.errors import BadInput, Forbidden, HeadwaterError
 from headwater.http import auth, bodies, problems
-from headwater.http.hosts import KnownHosts
-from headwater.http.metrics import Metrics
+from headwater.http.auth import KnownHosts
+from headwater.http.state import Metrics
 from headwater.wire import Parts
 
 MAX_ADDRESS_BYTES = 16 * 1024
@@ -32,7 +32,7 @@ _HEADERS = {
 
 
 def page_policy(*, remote_images: bool) -> str:
-    """Pages load everything from here alone; pictures from anywhere only where the reader agreed to be seen there."""
+    """Returns the policy of pages: all is loaded from here, and images from elsewhere only if the reader agreed."""
     anywhere = " https: http:" if remote_images else ""
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'{anywhere}; connect-src 'self'; "
@@ -57,7 +57,7 @@ class Edge:
         outgoing = _Outgoing(send, self.policy, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
         try:
             given = await self._admit(request, receive)
-            trace.current.set(trace.parse(request.headers.get("traceparent")))
+            ids.current_trace.set(ids.parse_trace(request.headers.get("traceparent")))
             await self.app(scope, given, outgoing.send)
         except ClientDisconnect:
             return
@@ -92,7 +92,7 @@ class Edge:
 
 
 class _Outgoing:
-    """The answer on its way out: gets the headers every answer has, and its status is remembered."""
+    """Sends the answer with the headers that every answer has, and remembers its status."""
 
     def __init__(self, send: Send, policy: str, *, is_static: bool) -> None:
         self._send = send

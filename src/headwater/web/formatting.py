@@ -1,4 +1,4 @@
-"""What pages say about times, states and texts. Pure: data in, words out."""
+"""What pages say about times, states and texts, and their bar charts. Pure: data in, words and bars out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from headwater.text import plain
 
 EXCERPT_CHARACTERS = 280
 HEADLINE_CHARACTERS = 90
+CHART_WIDTH = 600
+CHART_HEIGHT = 80
 _EXCERPT_MARKUP = 4000
 
 
@@ -42,12 +44,12 @@ def state_of(source: WatchedSource) -> StateLabel:
 
 
 def name_of(source: WatchedSource) -> str:
-    """Its title; until it has one, its address without the part that says nothing."""
+    """Returns its title, or its address without the scheme until it has one."""
     return source.title.partition("://")[2].rstrip("/") if source.title == source.address else source.title
 
 
 def progress(checkpoint: CheckpointRow) -> str:
-    """How far the crawl of a list got."""
+    """Says how far the crawl of a list got."""
     pages = f"{checkpoint.current_page:,} {'page' if checkpoint.current_page == 1 else 'pages'} of the list read"
     if checkpoint.status == "completed":
         return f"complete, {pages}"
@@ -55,9 +57,9 @@ def progress(checkpoint: CheckpointRow) -> str:
 
 
 def crawl_stats(stats: Mapping[str, int]) -> str:
-    """What a crawl did, in the order of how much it says."""
+    """Says what a crawl did, the most important first."""
     named = (("new", "new posts"), ("updated", "updated"), ("done", "read"), ("failed", "failed"),
-             ("item_pages", "pages of items"), ("images", "pictures"))  # fmt: skip
+             ("item_pages", "pages of items"), ("images", "images"))  # fmt: skip
     return ", ".join(f"{stats[name]:,} {word}" for name, word in named if stats.get(name)) or "nothing new"
 
 
@@ -79,7 +81,7 @@ def next_check(source: WatchedSource, now: datetime) -> str:
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """How long ago, as short as it can be understood; older than a week: the date."""
+    """Says how long ago it was, briefly. For more than a week ago, gives the date."""
     if then > now + timedelta(minutes=1):
         return until(then, now)
     passed = now - then
@@ -101,7 +103,7 @@ def exact(moment: datetime, zone: tzinfo) -> str:
 
 
 def day(moment: datetime, now: datetime, zone: tzinfo) -> str:
-    """The heading under which a post stands."""
+    """Returns the heading of the day that a post belongs to."""
     date, today = moment.astimezone(zone).date(), now.astimezone(zone).date()
     if date > today:
         return "Upcoming"
@@ -113,7 +115,7 @@ def day(moment: datetime, now: datetime, zone: tzinfo) -> str:
 
 
 def zone_named(name: str | None) -> tzinfo:
-    """The browser's time zone; UTC if it says none that we know."""
+    """Returns the browser's time zone, or UTC if it names none that we know."""
     try:
         return ZoneInfo(name) if name else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -121,12 +123,12 @@ def zone_named(name: str | None) -> tzinfo:
 
 
 def headline(title: str, content: str, url: str | None = None) -> str:
-    """What a post is shown under: its title, or the first words of one that has none."""
+    """Returns the title of a post, or its first words if it has none."""
     return title or _shortened(_beginning(content), HEADLINE_CHARACTERS) or url or "Without a title"
 
 
 def excerpt(content: str, title: str) -> str:
-    """The first words of a post's text, without its title if it begins with that."""
+    """Returns the first words of a post's text, without its title if the text begins with it."""
     words, title = _beginning(content), title.removesuffix("…")
     if title and words.startswith(title):
         words = words[len(title) :].lstrip(" .:–—-|")
@@ -141,7 +143,7 @@ def _beginning(content: str) -> str:
 
 
 def _shortened(words: str, length: int) -> str:
-    """Chinese has no spaces to end at."""
+    """Cuts at a space. Chinese has none, and is cut at the length."""
     if len(words) <= length:
         return words
     return words[:length].rsplit(" ", 1)[0].rstrip(" ,.;:，。；：") + "…"
@@ -154,7 +156,7 @@ def size(count: int) -> str:
 
 
 def amount(value: float | None, unit: str) -> str:
-    """A value as people read it."""
+    """Formats a value for people."""
     if value is None:
         return "–"
     if unit == "seconds":
@@ -174,7 +176,7 @@ def _length(seconds: float) -> str:
 
 
 def also_in(members: Sequence[ShownMember]) -> str:
-    """How often a story was told, besides where it stands."""
+    """Says how often a story was told, apart from the post that is shown."""
     others = len(members) - 1
     sources = len({member.source_id for member in members[1:]} - {members[0].source_id})
     if not sources:
@@ -184,12 +186,12 @@ def also_in(members: Sequence[ShownMember]) -> str:
 
 
 def why_folded(member: ShownMember) -> str:
-    """Why a post is in a story."""
+    """Says why a post is in a story."""
     return member.why or "the first of this story"
 
 
 def past_decision(one: PastDecision) -> str:
-    """A decision, as a line of a story's history."""
+    """Writes a decision as a line of a story's history."""
     if one.action == "undone":
         return "The story was undone by hand."
     if one.action == "parted":
@@ -205,3 +207,28 @@ def _span(length: timedelta) -> str:
         return f"{minutes // 60} h"
     days = minutes // (24 * 60)
     return "1 day" if days == 1 else f"{days} days"
+
+
+class Bar(NamedTuple):
+    """A bar of a chart, in the units of the chart."""
+
+    label: str
+    value: float
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def bars(
+    values: Sequence[tuple[str, float]], width: int = CHART_WIDTH, height: int = CHART_HEIGHT, top: float = 0
+) -> list[Bar]:
+    """Returns bars side by side. The tallest, or one of `top`, has the full height; any value above 0 can be seen."""
+    most = max((value for _, value in values), default=0)
+    most = max(most, top) or 1
+    room = width / max(1, len(values))
+    found = []
+    for place, (label, value) in enumerate(values):
+        tall = max(2.0, value / most * height) if value else 0.0
+        found.append(Bar(label, value, round(place * room, 2), round(height - tall, 2), round(room * 0.8, 2), tall))
+    return found

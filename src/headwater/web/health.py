@@ -1,25 +1,34 @@
-"""The page that shows how Headwater is doing, and the dead letters, which can be read, replayed and skipped there."""
+"""The pages that show how Headwater is doing (with its dead letters) and how crawling goes, hour by hour."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from headwater.app import health, log
-from headwater.app.shapes.log import DeadLetterJson
-from headwater.app.shapes.shape import shaped
+from headwater import wire
+from headwater.app import crawling, health, instance, log, pool
+from headwater.app.log import DeadLetterJson
+from headwater.app.shapes import shaped
 from headwater.events.health import Figure
 from headwater.http import state
 from headwater.http.auth import CurrentReader, only_operators
-from headwater.http.inputs import Id
+from headwater.http.routes import Id
 from headwater.http.state import WithLive, WithParts
-from headwater.web import charts, formatting
-from headwater.web.charts import bars
-from headwater.web.formatting import StateLabel
+from headwater.store.visits.metrics import HourMetrics
+from headwater.web import formatting
+from headwater.web.formatting import Bar, StateLabel, bars
 from headwater.web.view import go, show
 
 LETTERS = 50
 MINUTES = 60
+HOURS = 48
+PAST_DAYS = 14
+REQUEST_MINUTES = 60
+MINUTE = timedelta(minutes=1)
 OUTCOMES = ("ok", "unchanged", "empty", "failed")
 
 router = APIRouter()
@@ -32,14 +41,14 @@ _STATES = {
 }
 _NAMES = {
     "outbox_backlog": "Events not handled yet",
-    "consumer_lag": "Oldest event that waits for",
-    "dlq_count": "Dead letters",
-    "dlq_share": "Dead letters among all events",
+    "consumer_lag": "Oldest event waiting for",
+    "dlq_count": "Events that failed",
+    "dlq_share": "Share of events that failed",
     "freshness": "Since the last visit that worked",
-    "write_to_visible_p95": "From write to visible, 95 of 100",
+    "write_to_visible_p95": "From write to visible (95th percentile)",
     "sources_failing": "Sources that fail",
     "sources_blocked": "Sources that block us",
-    "sources_due": "Sources that wait for a visit",
+    "sources_due": "Sources waiting for a visit",
     "oldest_event": "Oldest event that is kept",
     "slot_bytes": "Log that PostgreSQL keeps for Debezium",
     "cache_hit_rate": "Answers from the cache",
@@ -66,7 +75,7 @@ async def health_page(request: Request, parts: WithParts, live: WithLive, reader
         lags=[(figure, min(1.0, (figure.value or 0.0) / (figure.limit or 1.0))) for figure in lags],
         letters=found.letters,
         is_operator=log.is_operator(reader),
-        chart=(charts.WIDTH, charts.HEIGHT),
+        chart=(formatting.CHART_WIDTH, formatting.CHART_HEIGHT),
     )
 
 
@@ -97,3 +106,62 @@ async def skip(parts: WithParts, letter_id: Id) -> Response:
 def name_of(figure: Figure) -> str:
     name = _NAMES.get(figure.name, figure.name)
     return f"{name} {figure.consumer}" if figure.consumer else name
+
+
+@router.get("/crawling")
+async def crawling_page(request: Request, parts: WithParts, reader: CurrentReader) -> Response:
+    now = parts.now()
+    budget = wire.reddit_budget(parts.settings)
+    found = await parts.db.read(
+        crawling.progress, reader, now, budget, hours=HOURS, days=PAST_DAYS, requests_for=MINUTE * REQUEST_MINUTES
+    )
+    hours = found.hours
+    visits = sum(one.visits for one in hours)
+    seconds = sum(one.seconds for one in hours)
+    most = max(found.requests.values(), default=0)
+    return show(
+        request,
+        "crawling.html",
+        section="crawling",
+        hours=HOURS,
+        alerts=found.alerts,
+        chart=(formatting.CHART_WIDTH, formatting.CHART_HEIGHT),
+        amount=formatting.amount,
+        counted=hours[-1] if hours else None,
+        x=await instance.x_state(parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), now),
+        posts=by_hour(hours, now, lambda one: one.posts_new),
+        posts_total=sum(one.posts_new for one in hours),
+        visits=by_hour(hours, now, lambda one: one.visits),
+        visits_total=visits,
+        latency=by_hour(hours, now, lambda one: round(one.average_seconds or 0.0, 3)),
+        latency_average=seconds / visits if visits else None,
+        outcomes=[(outcome, sum(getattr(one, f"visits_{outcome}") for one in hours)) for outcome in crawling.OUTCOMES],
+        brought=found.statistics,
+        items_read=crawling.items_read(found.statistics),
+        tiers=tier_counts(hours[-1].tiers if hours else None),
+        budget=budget,
+        calls=by_minute(found.requests, now, budget.requests),
+        calls_most=most,
+        limit_at=round(formatting.CHART_HEIGHT * (1 - budget.requests / max(most, budget.requests, 1)), 2),
+        warmth=found.warmth,
+        past_days=found.days,
+    )
+
+
+def by_hour(found: Sequence[HourMetrics], now: datetime, value: Callable[[HourMetrics], float]) -> list[Bar]:
+    """Returns a bar for each of the last hours, the newest last. An hour that was not counted has none."""
+    known = {one.hour: value(one) for one in found}
+    hours = [crawling.hour_of(now) - crawling.HOUR * back for back in range(HOURS - 1, -1, -1)]
+    return bars([(f"{hour:%d %b %H:%M} UTC", known.get(hour, 0)) for hour in hours])
+
+
+def by_minute(calls: Mapping[datetime, int], now: datetime, limit: int) -> list[Bar]:
+    """Returns a bar for each of the last minutes, the newest last. One that reaches the limit has the full height."""
+    this = now.replace(second=0, microsecond=0)
+    minutes = [this - MINUTE * back for back in range(REQUEST_MINUTES - 1, -1, -1)]
+    return bars([(f"{minute:%H:%M} UTC", calls.get(minute, 0)) for minute in minutes], top=limit)
+
+
+def tier_counts(counts: dict[str, int] | None) -> list[tuple[str, int]]:
+    """Returns how many sources are in each tier, the most visited first; those without one last."""
+    return [(name, (counts or {}).get(name, 0)) for name in (*pool.TIER_NAMES, "none")]

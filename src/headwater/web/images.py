@@ -1,4 +1,4 @@
-"""Pictures as pages show them: those that are saved from here, others only where the reader may be seen elsewhere.
+"""Images as pages show them: saved ones from here, others only if the reader agreed to be seen by their servers.
 
 Works on clean HTML as it is stored, when it is shown: what is saved, and what the reader wants, changes after that.
 """
@@ -17,7 +17,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from headwater import wire
-from headwater.app import images
+from headwater.app import posts
 from headwater.errors import BadAddress
 from headwater.http.auth import CurrentReader
 from headwater.http.state import WithParts
@@ -30,13 +30,13 @@ _IMAGE = re.compile(r"<img\b[^>]*+>")
 _ATTRIBUTE = re.compile(r'\s(src|alt|title|width|height|dir|lang)="([^"]*)"')
 
 router = APIRouter()
-# Should a picture be more than one, it can do nothing: not in a page, and not when it is opened alone.
+# If a file is more than an image, it can do nothing: not in a page, and not when it is opened alone.
 POLICY = "default-src 'none'; sandbox"
 FOREVER = "private, max-age=31536000, immutable"
 
 
 class PostImages:
-    """The pictures of one post. `remote` says that those that are not saved may be loaded from where they are."""
+    """The images of one post. `remote`: those that are not saved may be loaded from where they are."""
 
     def __init__(self, records: Sequence[ImageRecord], remote: bool) -> None:
         self._records = records
@@ -44,24 +44,24 @@ class PostImages:
         self.remote = remote
 
     def shown(self, content: str) -> Markup:
-        """Clean HTML with its pictures as this reader gets them."""
+        """Returns clean HTML with its images as this reader gets them."""
         return Markup(_IMAGE.sub(self._replaced, content))
 
     def beside(self, content: str) -> Markup:
-        """Pictures that the post has but its text does not show."""
+        """Returns the images that the post has but its text does not show."""
         inside = {_address(unescape(found["src"])) for found in map(_attributes, _IMAGE.findall(content))}
         missing = [one for one in self._records if one.url not in inside and one.state != "skipped"]
         return Markup("").join(Markup(self._tag({"src": escape(one.url), "alt": escape(one.alt)})) for one in missing)
 
     def withheld(self, content: str) -> int:
-        """How many pictures the reader could ask for."""
+        """Returns how many images the reader could ask for."""
         return (self.shown(content) + self.beside(content)).count(_WITHHELD)
 
     def _replaced(self, image: re.Match[str]) -> str:
         return self._tag(_attributes(image[0]))
 
     def _tag(self, given: dict[str, str]) -> str:
-        """`given` are values as they stand in HTML."""
+        """Returns the tag of an image. `given` are attributes as they are written in HTML."""
         address = unescape(given["src"])
         record = self._saved.get(_address(address))
         if record is None and not self.remote:
@@ -80,18 +80,18 @@ def _attributes(image: str) -> dict[str, str]:
 
 def _address(url: str) -> str:
     try:
-        return images.address_of(url)
+        return posts.address_of(url)
     except BadAddress:
         return url
 
 
 def _placeholder(alt: str, address: str) -> str:
-    """No link: the picture may stand in one."""
+    """Returns what is shown instead of an image. It is not a link, because the image may be inside one."""
     try:
         host = escape(urlsplit(address).hostname or "")
     except ValueError:
         host = ""
-    words = f"Picture: {escape(unescape(alt))}" if alt else "Picture"
+    words = f"Image: {escape(unescape(alt))}" if alt else "Image"
     return f'{_WITHHELD} title="{host}">{words}</span>'
 
 
@@ -102,11 +102,11 @@ async def image(
     reader: CurrentReader,
     content_hash: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
 ) -> Response:
-    path, type = await parts.db.read(images.find_file, reader, content_hash)
+    path, type = await parts.db.read(posts.find_image, reader, content_hash)
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": FOREVER, "ETag": f'"{content_hash}"'}
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    content = await asyncio.to_thread(images.load, wire.image_folder(parts.settings), path)
+    content = await asyncio.to_thread(posts.load_image, wire.image_folder(parts.settings), path)
     name = f"{content_hash[:16]}.{path.rpartition('.')[2]}"
     headers["Content-Disposition"] = f'inline; filename="{name}"'
     return Response(content, media_type=type, headers=headers)

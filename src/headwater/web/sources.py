@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from headwater.app import crawling, refresh, sources
 from headwater.errors import AlreadyThere, BadInput
-from headwater.http import cursors
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import AnyId, Id, Name
+from headwater.http.routes import AnyId, Id, Name, Next
 from headwater.http.state import WithParts
 from headwater.model import Reader
-from headwater.web import charts
-from headwater.web.charts import bars
+from headwater.web import formatting
+from headwater.web.formatting import bars
 from headwater.web.view import go, show
 
 PAGE = 200
@@ -35,7 +35,7 @@ async def sources_page(
     folder: Name | None = None,
     cursor: str | None = None,
 ) -> Response:
-    after = cursors.id_in(cursor)
+    after = routes.id_in(cursor)
     return await _sources_page(request, parts, reader, after=after, attention=attention, folder=folder)
 
 
@@ -53,7 +53,7 @@ async def _sources_page(
     found = await parts.db.read(
         sources.overview, reader, parts.now(), after=after, limit=PAGE + 1, folder=folder, attention=attention
     )
-    shown, more = cursors.cut(found.sources, PAGE, cursors.of_row)
+    shown, more = routes.cut_page(found.sources, PAGE, routes.cursor_of_row)
     return show(
         request,
         "sources.html",
@@ -80,7 +80,7 @@ async def add(
     address: Annotated[str, Form()] = "",
     folder: Annotated[Name | None, Form()] = None,
     kind: Annotated[str, Form(max_length=20)] = "",
-    next: Annotated[str, Form()] = "/sources",
+    next: Next = "/sources",
 ) -> Response:
     try:
         await parts.db.write(
@@ -96,7 +96,7 @@ async def add(
 async def rows(
     request: Request, parts: WithParts, reader: CurrentReader, id: Annotated[list[AnyId], Query(max_length=100)]
 ) -> Response:
-    """The rows of these sources alone, for a page that keeps itself up to date."""
+    """Renders only the rows of these sources, for a page that keeps itself up to date."""
     found, counts = await parts.db.read(sources.some, reader, id, parts.now())
     return show(request, "rows.html", sources=found, counts=counts)
 
@@ -142,7 +142,7 @@ async def source_page(request: Request, parts: WithParts, reader: CurrentReader,
         spark=bars([(f"{day:%d %b}", count) for day, count in published.days], height=SPARK_HEIGHT),
         spark_total=sum(count for _, count in published.days),
         days=DAYS,
-        chart=(charts.WIDTH, SPARK_HEIGHT),
+        chart=(formatting.CHART_WIDTH, SPARK_HEIGHT),
         listing=published.listing,
         best=published.listing.posts[:BEST] if published.listing else [],
         progress=published.checkpoint,
@@ -151,9 +151,7 @@ async def source_page(request: Request, parts: WithParts, reader: CurrentReader,
 
 
 @router.post("/sources/{source_id}/refresh")
-async def refresh_one(
-    parts: WithParts, reader: CurrentReader, source_id: Id, next: Annotated[str, Form()] = "/sources"
-) -> Response:
+async def refresh_one(parts: WithParts, reader: CurrentReader, source_id: Id, next: Next = "/sources") -> Response:
     await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
     parts.wake()
     return go(next)

@@ -1,18 +1,18 @@
-"""The stream and the posts in it."""
+"""The stream, its posts, and its stories: what is folded together and why, taking it apart, and how much is folded."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from headwater.app import posts, starter
-from headwater.http import cursors
+from headwater.app import posts, sources, stories
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
 from headwater.http.edge import page_policy
-from headwater.http.inputs import MAX_MARKED, AnyId, Id, StreamFilter
+from headwater.http.routes import MAX_MARKED, AnyId, Id, Next, StreamFilter
 from headwater.http.state import WithParts
 from headwater.store.posts.stream import Filter
 from headwater.web.images import PostImages
@@ -31,16 +31,16 @@ async def stream_page(
     wanted: StreamFilter,
     cursor: str | None = None,
 ) -> Response:
-    after = cursors.position(cursor)
+    after = routes.position(cursor)
     found = await parts.db.read(posts.stream_view, reader, parts.now(), wanted, after=after, limit=PAGE + 1)
     if found.follows_nothing:
-        return show(request, "welcome.html", groups=starter.GROUPS, section="stream")
-    stories, more = cursors.cut(found.stories, PAGE, cursors.of_story)
+        return show(request, "welcome.html", groups=sources.STARTER_GROUPS, section="stream")
+    shown, more = routes.cut_page(found.stories, PAGE, routes.cursor_of_story)
     return show(
         request,
         "stream.html",
-        posts=[story.post for story in stories],
-        stories={story.post.id: story for story in stories if len(story.members) > 1},
+        posts=[story.post for story in shown],
+        stories={story.post.id: story for story in shown if len(story.members) > 1},
         older=link(wanted, cursor=more) if more else None,
         wanted=wanted,
         link=link,
@@ -61,11 +61,11 @@ def link(wanted: Filter, **changes: Any) -> str:
 
 @router.get("/posts/{post_id}")
 async def post_page(
-    request: Request, parts: WithParts, reader: CurrentReader, post_id: Id, pictures: bool = False
+    request: Request, parts: WithParts, reader: CurrentReader, post_id: Id, images: bool = False
 ) -> Response:
-    """A post in full. With `pictures`, the reader agreed that images that are not saved are loaded from elsewhere."""
+    """Renders a post in full. With `images`, the reader agreed to load images that are not saved from elsewhere."""
     found = await parts.db.read(posts.view, reader, post_id)
-    shown = PostImages(found.images, pictures or parts.settings.remote_images == "show")
+    shown = PostImages(found.images, images or parts.settings.remote_images == "show")
     page = show(request, "post.html", post=found.post, past=found.past, images=shown, section="stream")
     if shown.remote:
         page.headers["Content-Security-Policy"] = page_policy(remote_images=True)
@@ -74,7 +74,7 @@ async def post_page(
 
 @router.get("/posts/{post_id}/content")
 async def post_content(request: Request, parts: WithParts, reader: CurrentReader, post_id: Id) -> Response:
-    """The text of a post alone, for the stream to open in place."""
+    """Renders only the text of a post, for the stream to open in place."""
     found = await parts.db.read(posts.view, reader, post_id)
     shown = PostImages(found.images, parts.settings.remote_images == "show")
     return show(request, "content.html", post=found.post, images=shown)
@@ -85,7 +85,7 @@ async def mark_read(
     parts: WithParts,
     reader: CurrentReader,
     ids: Annotated[list[AnyId], Form(max_length=MAX_MARKED)],
-    next: Annotated[str, Form()] = "/",
+    next: Next = "/",
 ) -> Response:
     await parts.db.write(posts.mark, reader, ids, parts.now(), read=True)
     return go(next)
@@ -98,7 +98,42 @@ async def mark_post(
     post_id: Id,
     read: Annotated[bool | None, Form()] = None,
     starred: Annotated[bool | None, Form()] = None,
-    next: Annotated[str, Form()] = "/",
+    next: Next = "/",
 ) -> Response:
     await parts.db.write(posts.mark, reader, [post_id], parts.now(), read=read, starred=starred)
     return go(next)
+
+
+@router.get("/stories/{story_id}")
+async def story_page(request: Request, parts: WithParts, reader: CurrentReader, story_id: Id) -> Response:
+    story = await parts.db.read(stories.group, reader, story_id)
+    return show(request, "story.html", story_id=story_id, members=story.members, past=story.history, section="stream")
+
+
+@router.post("/stories/{story_id}/undo")
+async def undo_story(parts: WithParts, reader: CurrentReader, story_id: Id, next: Next = "/") -> Response:
+    await parts.db.write(stories.undo, reader, story_id, parts.now())
+    return go(next)
+
+
+@router.post("/posts/{post_id}/apart")
+async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, next: Next = "/") -> Response:
+    await parts.db.write(stories.take_out, reader, post_id, parts.now())
+    return go(next)
+
+
+@router.get("/folding")
+async def folding_page(request: Request, parts: WithParts, reader: CurrentReader) -> Response:
+    wanted = await parts.db.read(stories.fold_settings, reader)
+    return show(request, "folding.html", wanted=wanted, level=parts.settings.fold, section="stream")
+
+
+@router.post("/folding")
+async def choose_folding(
+    parts: WithParts,
+    reader: CurrentReader,
+    level: Annotated[Literal["off", "repeats", "stories"], Form()],
+    threshold: Annotated[float, Form(ge=0, le=1)] = 0.0,
+) -> Response:
+    await parts.db.write(stories.choose_folding, reader, level, threshold)
+    return go("/folding")

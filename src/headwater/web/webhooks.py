@@ -10,9 +10,9 @@ from starlette.responses import Response
 from headwater.app import webhooks
 from headwater.app.webhooks import Created
 from headwater.errors import BadInput
-from headwater.http import cursors
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.inputs import Id
+from headwater.http.routes import Id
 from headwater.http.state import WithParts
 from headwater.model import Reader
 from headwater.store.people.webhooks import Delivery, Webhook
@@ -91,9 +91,9 @@ async def add(
 async def webhook_page(
     request: Request, parts: WithParts, reader: CurrentReader, webhook_id: Id, cursor: str | None = None
 ) -> Response:
-    before = cursors.id_in(cursor)
+    before = routes.id_in(cursor)
     webhook, found = await parts.db.read(webhooks.log_of, reader, webhook_id, before=before, limit=PAGE + 1)
-    log, older = cursors.cut(found, PAGE, cursors.of_row)
+    log, older = routes.cut_page(found, PAGE, routes.cursor_of_row)
     return show(
         request,
         "webhook.html",

@@ -1,18 +1,8 @@
 """The composition root: reads the settings and puts the parts together. Only the ways in import it.
 
-`parts` has what every way in works with, `access` what opens connections to the outside, `loops` what runs for good.
+`parts` has what every way in works with, `loops` what runs for good.
 """
 
-from headwater.wire.access import (
-    open_client,
-    open_parsers,
-    open_reddit_client,
-    reddit_access,
-    reddit_budget,
-    x_access,
-    x_allowance,
-    x_token,
-)
 from headwater.wire.loops import (
     all_loops,
     ask_hubs,
@@ -27,7 +17,23 @@ from headwater.wire.loops import (
     save_images,
     warm_up,
 )
-from headwater.wire.parts import Parts, home, image_folder, instance_name, open_parts, prepare_store, utc_now
+from headwater.wire.parts import (
+    Parts,
+    home,
+    image_folder,
+    instance_name,
+    open_client,
+    open_parsers,
+    open_parts,
+    open_reddit_client,
+    prepare_store,
+    reddit_access,
+    reddit_budget,
+    utc_now,
+    x_access,
+    x_allowance,
+    x_token,
+)
 from headwater.work.periodic import JOBS, Job
 from headwater.work.periodic import named as job_named
 

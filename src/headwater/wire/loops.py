@@ -29,9 +29,18 @@ from headwater.settings import Settings
 from headwater.sources import reddit, x
 from headwater.store.log import wakeups
 from headwater.waiting import run_until
-from headwater.wire.access import client as open_any
-from headwater.wire.access import open_client, open_parsers, open_reddit_client, reddit_access, reddit_budget, x_access
-from headwater.wire.parts import Parts, image_folder, instance_name
+from headwater.wire.parts import (
+    Parts,
+    image_folder,
+    instance_name,
+    open_client,
+    open_parsers,
+    open_reddit_client,
+    reddit_access,
+    reddit_budget,
+    x_access,
+)
+from headwater.wire.parts import client as open_any
 from headwater.work import consumers, crawl_loop, images, periodic, webhooks
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import JobTools

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from headwater import trace
-from headwater.ids import uuid7s
+from headwater.ids import current_trace, uuid7s
 from headwater.model import Event
 from headwater.store.db import APPENDED
 from headwater.store.sql import Prepared, microseconds, moment, portable
@@ -96,7 +95,7 @@ def append(conn: Connection, events: Sequence[Event], now: datetime) -> None:
     """Add these events; one whose idempotency key is there already is the same fact and changes nothing."""
     if not events:
         return
-    parent = trace.current.get()
+    parent = current_trace.get()
     partitioned = conn.dialect.name == "postgresql"
     when = now if partitioned else microseconds(now)
     rows = []

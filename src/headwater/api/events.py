@@ -1,4 +1,4 @@
-"""`/api/live`: what happens, as it happens, as server-sent events."""
+"""Events as they happen (`/api/live`), and those that a consumer could not handle (`/api/dead-letters`)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from datetime import timedelta
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from headwater.app import live as listening
-from headwater.app.live import Joined
+from headwater.app import log as event_log
+from headwater.app.log import DeadLetterJson, Joined, LetterState, ReplayAll
+from headwater.app.shapes import PageJson, shaped
 from headwater.errors import HeadwaterError
 from headwater.events.live import EventFilter, Listener, Live, ResumeToken
-from headwater.http import auth
-from headwater.http.auth import CurrentReader
+from headwater.http import auth, routes
+from headwater.http.auth import CurrentReader, only_operators
+from headwater.http.routes import Cursor, Id, JsonRoute, Limit
 from headwater.http.state import WithLive, WithParts
 from headwater.wire import Parts
 
@@ -31,6 +33,9 @@ _RESET = b'id: %b\nevent: reset\ndata: {"reason": "What came after your last eve
 
 log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/api", tags=["live"])
+dead_letter_router = APIRouter(
+    prefix="/api/dead-letters", tags=["dead letters"], dependencies=[Depends(only_operators)], route_class=JsonRoute
+)
 
 
 class EventStream(StreamingResponse):
@@ -69,16 +74,16 @@ async def follow(
     """Events of the sources you follow and your own, each as a CloudEvent. With the id of the last one you have seen,
     you get what came after it: nothing is missing, nothing comes twice. An event `reset` says that this is too long
     ago: load what you need again and go on from there."""
-    seen = listening.seen_until(last_event_id_header or last_event_id)
-    audience = listening.audience(reader, kinds)
+    seen = event_log.resume_token(last_event_id_header or last_event_id)
+    audience = event_log.audience(reader, kinds)
     _refuse_too_many(live, audience)
     kept_for = timedelta(days=parts.settings.event_history_days)
-    joined = await listening.join(live, audience, seen, parts.now(), kept_for)
+    joined = await event_log.listen(live, audience, seen, parts.now(), kept_for)
     return EventStream(live, joined.listener, _frames(request, parts, live, joined))
 
 
 async def _frames(request: Request, parts: Parts, live: Live, joined: Joined) -> AsyncIterator[bytes]:
-    """An id without an event moves the place to resume from; a browser tells no script about it."""
+    """Yields what is sent. An id without an event moves the place to resume from; a browser's scripts do not see it."""
     listener, seen = joined.listener, joined.seen
     start = str(ResumeToken(listener.after, parts.now())).encode()
     try:
@@ -101,7 +106,7 @@ async def _news(request: Request, parts: Parts, live: Live, listener: Listener) 
         if frames:
             yield frames
         if clock() >= beat_at:
-            await auth.find_caller(request, parts)  # whoever signed out, or lost the token, hears nothing more
+            await auth.find_caller(request, parts)  # who signed out, or lost the token, gets nothing more
             beat_at = clock() + KEEP_ALIVE_SECONDS
             place = live.resume_token(listener)
             yield b": still here\nid: %b\n\n" % str(place).encode() if place else b": still here\n\n"
@@ -113,3 +118,41 @@ def _refuse_too_many(live: Live, audience: EventFilter) -> None:
         raise HTTPException(429, f"At most {MOST_OF_A_READER} live connections for each user. Close one.", later)
     if live.count() >= MOST_IN_ALL:
         raise HTTPException(503, "This server has as many live connections as it can hold. Try again later.", later)
+
+
+@dead_letter_router.get("", summary="List dead letters, newest first")
+async def list_letters(
+    parts: WithParts,
+    state: Annotated[LetterState, Query(description="in which state")] = "dead",
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> PageJson[DeadLetterJson]:
+    found = await parts.db.read(event_log.list_dead_letters, state, before=routes.id_in(cursor), limit=limit + 1)
+    return routes.page_of(DeadLetterJson, found, limit, routes.cursor_of_row)
+
+
+@dead_letter_router.post("/replay", summary="Replay all dead letters")
+async def replay_letters(parts: WithParts, consumer: str | None = None, kind: str | None = None) -> ReplayAll:
+    """All, or those of a consumer or a kind, the oldest first. An event that fails again stays a dead letter."""
+    return await event_log.replay_dead_letters(parts.db, parts.consumers, parts.now, consumer, kind)
+
+
+@dead_letter_router.get("/{letter_id}", summary="Show one dead letter")
+async def show_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
+    return shaped(DeadLetterJson, await parts.db.read(event_log.dead_letter, letter_id))
+
+
+@dead_letter_router.post("/{letter_id}/replay", summary="Replay a dead letter")
+async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
+    """Gives the event its effect, once. If it fails again, `state` is `dead` as before and `error` says why."""
+    return shaped(
+        DeadLetterJson, await parts.db.write(event_log.replay_dead_letter, parts.consumers, letter_id, parts.now())
+    )
+
+
+@dead_letter_router.post("/{letter_id}/skip", summary="Skip a dead letter")
+async def skip_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
+    """The event has no effect, now or later. What waits behind it goes on."""
+    return shaped(
+        DeadLetterJson, await parts.db.write(event_log.skip_dead_letter, parts.consumers, letter_id, parts.now())
+    )

@@ -1,11 +1,12 @@
-"""What a shape is: a TypedDict whose fields say what they are called, what they mean, where they come from.
+"""How things look as JSON, in the HTTP API and in `--json` on the command line. Each shape is declared once, beside its
+use cases: a TypedDict whose fields say what they are called, what they mean and where they come from.
 
     class VersionJson(TypedDict):
         version: Annotated[int, Example(1, "1 for the first text, one more for each edit")]
         seen_at: Annotated[Time, Example("2026-01-07T09:30:01Z", of="valid_from")]
 
 `shaped` makes the object from a row that has the attributes, `example` makes the one that the reference shows, and
-FastAPI makes the OpenAPI schema. So a field stands in one place.
+FastAPI makes the OpenAPI schema. So a field is declared in one place.
 """
 
 from __future__ import annotations
@@ -69,6 +70,27 @@ def example(shape: type) -> dict[str, Any]:
     return {name: _example_of(hint) for name, hint in _hints(shape).items()}
 
 
+def examples() -> dict[str, dict[str, Any]]:
+    """Returns an example of every shape of the API, by its name."""
+    from headwater.app import (  # they import this module
+        crawling,
+        health,
+        log,
+        posts,
+        refresh,
+        sources,
+        stories,
+        webhooks,
+    )
+
+    return {
+        found.__name__: example(found)
+        for module in (crawling, health, log, posts, refresh, sources, stories, webhooks)
+        for found in vars(module).values()
+        if is_typeddict(found) and found.__module__ == module.__name__
+    }
+
+
 @cache
 def _maker(shape: Any, given: frozenset[str]) -> Callable[[Any], Any]:
     hints = _hints(shape)
@@ -107,7 +129,7 @@ def _getter(attributes: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _conversion(hint: Any) -> Callable[[Any], Any] | None:
-    """What has to happen to a value before it is JSON: times become text, rows become objects."""
+    """Returns what makes a value JSON: times become text, rows become objects. None: it is JSON already."""
     for one in _alternatives(hint):
         if _DATE_TIME in getattr(one, "__metadata__", ()):
             return iso_or_none
@@ -142,7 +164,7 @@ def _declared(hint: Any) -> Example:
 
 
 def _alternatives(hint: Any) -> list[Any]:
-    """The types that a value may have, with what is said about each."""
+    """Returns the types that a value may have, with their annotations."""
     bare = _bare(hint)
     both = list(get_args(bare)) if get_origin(bare) in (Union, UnionType) else [bare]
     return [hint, *both]

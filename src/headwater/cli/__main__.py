@@ -1,3 +1,0 @@
-from headwater.cli import main
-
-main()
