@@ -14,10 +14,9 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from urllib.parse import parse_qs, urlsplit
 
-from headwater.sim.communities import Habits, history
-from headwater.sim.reddit_http import Answer, answer_with_faults
-from headwater.sim.reddit_world import Clock, Faults, Limits, SimReddit
-from headwater.sim.serving import Ask
+from headwater.sim.reddit import answer
+from headwater.sim.reddit_world import Habits, Limits, SimReddit, history
+from headwater.sim.serving import Answer, Answered, Ask, Clock
 from loopback import listening, written
 
 POSTS_A_DAY = 60.0
@@ -73,7 +72,7 @@ class World:
             posts = history(name_of(number), begins, LIVES, number, STILL)
             posts = posts if scores_move else [post._replace(liked=0) for post in posts]
             limits = Limits(requests=0, token_life=timedelta(days=365))
-            reddit = SimReddit({name_of(number): posts}, clock, limits, Faults(), keeps_record=False)
+            reddit = SimReddit({name_of(number): posts}, limits, keeps_record=False, clock=clock)
             reddit.tokens["token"] = datetime.max.replace(tzinfo=UTC)
             self._reddits.append(reddit)
         self._answers: dict[str, bytes] = {}
@@ -97,10 +96,10 @@ class World:
         parts = urlsplit(path)
         query: Mapping[str, str] = {name: values[0] for name, values in parse_qs(parts.query).items()}
         reddit = self._reddits[int(parts.path.split("/")[2][1:])]
-        return _written(answer_with_faults(reddit, Ask("GET", parts.path, query, "Bearer token")))
+        return _written(answer(reddit, Ask("GET", parts.path, query, "Bearer token")))
 
 
-def _written(answer: Answer) -> bytes:
+def _written(answer: Answered) -> bytes:
     """Compressed, as Reddit answers everybody who can read that."""
     body = gzip.compress(answer.body, 6)
     return written("200 OK", body, "Content-Type: application/json", "Content-Encoding: gzip")

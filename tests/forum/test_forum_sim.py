@@ -15,7 +15,7 @@ import pytest
 from headwater.model import Item, Page, Post, Request, Response, Source, SourceState
 from headwater.sim.forum import serving
 from headwater.sim.forum_world import Habits, SimForum, SimPost, simulated
-from headwater.sim.reddit_world import Faults
+from headwater.sim.serving import Faults
 from headwater.sources import forum
 from headwater.text import plain
 

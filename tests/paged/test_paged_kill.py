@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,7 +16,10 @@ import pytest
 from headwater import urls, wire
 from headwater.crawl.visit.listing import PAGES_AT_ONCE
 from headwater.model import Reader
-from headwater.sim import forum_http, forum_world, news_http, news_world, x_accounts, x_http, x_world
+from headwater.sim import forum as sim_forum
+from headwater.sim import forum_world, news_world, x_world
+from headwater.sim import news as sim_news
+from headwater.sim import x as sim_x
 from headwater.store import sources
 from headwater.wire import Parts
 from support.fire import Fire, states, stored_ids
@@ -50,18 +54,18 @@ def forum(gate: Gate, path: str, profile: str) -> Iterator[Site]:
         for thread in threads
         for post in thread.posts_at(made.clock.now())
     }
-    with gate.before(forum_http.door_of(made)) as made.url:
+    with gate.before(partial(sim_forum.answer, made)) as made.url:
         yield Site("forum", made.url + path, {"profile": profile}, ids, len(threads))
 
 
 @contextmanager
 def news(gate: Gate, path: str, **settings: str) -> Iterator[Site]:
     made = news_world.simulated(seed=7, before=ARTICLES, after=0)
-    with gate.before(news_http.door_of(made)) as made.url:
+    with gate.before(partial(sim_news.answer, made)) as made.url:
         listed = {name: value.format(site=made.url, cursor="{cursor}") for name, value in settings.items()}
         host = made.url.removeprefix("http://")
         ids = {
-            str(article.id) if settings else host + news_http.address_of(article)  # a list of JSON names ids of its own
+            str(article.id) if settings else host + sim_news.address_of(article)  # a list of JSON names ids of its own
             for article in made.shown()
         }
         yield Site("news", made.url + path, listed, ids, ARTICLES)
@@ -69,11 +73,11 @@ def news(gate: Gate, path: str, **settings: str) -> Iterator[Site]:
 
 @contextmanager
 def x(gate: Gate, address: str) -> Iterator[Site]:
-    habits = {"hashrate": x_accounts.Habits(posts_per_day=300)}
+    habits = {"hashrate": x_world.Habits(posts_per_day=300)}
     made = x_world.simulated(habits, seed=7, begins=wire.utc_now() - 2 * DAY, lasts=2 * DAY)
     made.clock.advance(2 * DAY - timedelta(minutes=5))
     ids = {str(post.id) for post in made.posts["hashrate"] if post.is_listed(made.clock.now())}
-    with gate.before(x_http.door_of(made)) as made.url:
+    with gate.before(partial(sim_x.answer, made)) as made.url:
         environ = {"HEADWATER_X_API_URL": made.url, "HEADWATER_X_BEARER_TOKEN": made.token}
         settings = {"page_size": 10, "max_pages": 0, "history": 10_000}
         yield Site("x", address, settings, ids, environ=environ)

@@ -14,8 +14,7 @@ from headwater import wire
 from headwater.cli.commands import app
 from headwater.follow.add import follow
 from headwater.model import Response, Source, SourceState
-from headwater.sim.communities import Habits
-from headwater.sim.reddit_world import Limits, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
 from headwater.sources import reddit as kind
 from headwater.store.tables import posts, sources
 from headwater.wire import Parts

@@ -14,8 +14,8 @@ from urllib.error import HTTPError
 
 import pytest
 
-from headwater.sim.communities import Habits, history
-from headwater.sim.reddit_world import BEGINS, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, SimReddit, history, simulated
+from headwater.sim.serving import BEGINS
 
 BUSY = {"news": Habits(posts_per_day=300, deleted=0.2)}
 Serve = Callable[[SimReddit], SimReddit]

@@ -10,8 +10,8 @@ import pytest
 from headwater import wire
 from headwater.errors import BadSetting
 from headwater.settings import load
-from headwater.sim.communities import Habits
-from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
+from headwater.sim.serving import Faults
 from headwater.store.sources import limits
 from headwater.store.tables import posts, sources
 from headwater.wire import Parts, reddit_budget

@@ -18,10 +18,9 @@ from headwater.crawl.visit.shared import VisitTools
 from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import Page, Reader, Request, Response, SavedVisit, Source, SourceState
-from headwater.sim.communities import Habits, SimPost
-from headwater.sim.reddit_http import answer_with_faults
-from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
-from headwater.sim.serving import Ask
+from headwater.sim.reddit import answer
+from headwater.sim.reddit_world import Habits, Limits, SimPost, SimReddit, simulated
+from headwater.sim.serving import Ask, Faults
 from headwater.sources import KINDS
 from headwater.sources.reddit import LOOK_BACK
 from headwater.store.db import Database
@@ -45,8 +44,8 @@ class AtOnce:
     async def fetch(self, request: Request) -> Response:
         parts = urlsplit(request.url)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        answer = answer_with_faults(self.reddit, Ask("GET", parts.path, query, self.token))
-        return Response(request.url, answer.status, {}, answer.body, self.reddit.clock.now())
+        said = answer(self.reddit, Ask("GET", parts.path, query, self.token))
+        return Response(request.url, said.status, {}, said.body, self.reddit.clock.now())
 
     async def read(self, source: Source, state: SourceState, response: Response) -> Page:
         return KINDS[source.kind].read(source, state, response)

@@ -14,8 +14,7 @@ from headwater.cli.crawl import warm_up
 from headwater.crawl import warm_up as warming
 from headwater.crawl.warm_up import Plan, Warmed
 from headwater.follow.pool import Candidate, bring_in
-from headwater.sim.communities import Habits
-from headwater.sim.reddit_world import SimReddit, simulated
+from headwater.sim.reddit_world import Habits, SimReddit, simulated
 from headwater.store.sources import listings
 from headwater.store.tables import crawls, event_outbox, posts, posts_hot, sources
 from headwater.wire import Parts

@@ -15,7 +15,7 @@ from headwater.access.budget import pause_after, with_retry_after
 from headwater.access.x import is_spent, posts_in, refuse, token_from, window_of, words_of
 from headwater.errors import BadInput, Blocked, EmptyAnswer, NotAFeed, ReadFailed, SourceFailure, StatusRefused, TooDeep
 from headwater.model import Page, Post, Response, Source, SourceState
-from headwater.sim.x_accounts import number_at
+from headwater.sim.x_world import number_at
 from headwater.sources import x
 from support.posts import NOON
 

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from headwater.sim.x_accounts import Habits, accounts_of, history, number_at
-from headwater.sim.x_world import BEGINS, SimX, simulated
+from headwater.sim.serving import BEGINS
+from headwater.sim.x_world import Habits, SimX, accounts_of, history, number_at, simulated
 
 LIVELY = Habits(posts_per_day=300, deleted=0.2)
 EVERYBODY = {"News": LIVELY, "kuangji": LIVELY._replace(lang="zh")}

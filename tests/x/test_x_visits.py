@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from headwater.sim.reddit_world import Faults
-from headwater.sim.x_accounts import Habits
-from headwater.sim.x_world import Limits, SimX, simulated
+from headwater.sim.serving import Faults
+from headwater.sim.x_world import Habits, Limits, SimX, simulated
 from headwater.store.sources import limits
 from headwater.store.tables import crawls, post_versions, posts, sources
 from headwater.wire import Parts

@@ -18,12 +18,9 @@ from headwater.crawl.visit.shared import VisitTools
 from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import Page, Reader, Request, Response, Source, SourceState, Visit
-from headwater.sim.reddit_world import Faults
-from headwater.sim.serving import Ask
-from headwater.sim.x_accounts import Habits, SimPost
-from headwater.sim.x_http import answer_with_faults
-from headwater.sim.x_lists import NOT_YET_FOUND
-from headwater.sim.x_world import Limits, SimX, simulated
+from headwater.sim.serving import Ask, Faults
+from headwater.sim.x import NOT_YET_FOUND, answer
+from headwater.sim.x_world import Habits, Limits, SimPost, SimX, simulated
 from headwater.sources import KINDS, x
 from headwater.store.db import Database
 from headwater.store.sources import leases
@@ -49,8 +46,8 @@ class AtOnce:
         request = x.within_reach(request, self.sim.clock.now())
         parts = urlsplit(request.url)
         ask = Ask("GET", parts.path, dict(parse_qsl(parts.query)), f"Bearer {self.sim.token}")
-        answer = answer_with_faults(self.sim, ask)
-        return Response(request.url, answer.status, {}, answer.body, self.sim.clock.now())
+        said = answer(self.sim, ask)
+        return Response(request.url, said.status, {}, said.body, self.sim.clock.now())
 
     async def read(self, source: Source, state: SourceState, response: Response) -> Page:
         return KINDS[source.kind].read(source, state, response)

@@ -7,13 +7,12 @@ test can compare what somebody has stored with what was there to be seen.
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from headwater.sim.reddit_world import BEGINS, Asked, Clock, Faults
+from headwater.sim.serving import BEGINS, Clock, Faults, SimSite
 
 _ENGLISH = (
     "river delta stone harbour signal lantern meadow copper orbit winter ledger engine garden market violin summit"
@@ -82,22 +81,16 @@ class SimThread(NamedTuple):
 
 
 @dataclass
-class SimForum:
-    """The whole of it, as tests see it."""
+class SimForum(SimSite):
+    """All of a forum's state."""
 
     habits: Mapping[str, Habits]
     threads: Mapping[int, SimThread]
-    clock: Clock
-    faults: Faults
-    seed: int = 0
     threads_a_page: int = 20
     posts_a_page: int = 10
-    url: str = ""
-    asked: list[Asked] = field(default_factory=list)
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self.chance = random.Random(f"faults:{self.seed}")
+        super().__post_init__()
         self.boards = dict(enumerate(self.habits, 1))
 
     def listed(self, board: str | None, now: datetime) -> list[SimThread]:
@@ -106,10 +99,6 @@ class SimForum:
         return sorted(
             there, key=lambda thread: (thread.pinned, last_post(thread, now).created_at, thread.id), reverse=True
         )
-
-    def fault(self) -> str | None:
-        with self.lock:
-            return self.faults.drawn(self.chance)
 
 
 def last_post(thread: SimThread, now: datetime) -> SimPost:
@@ -121,23 +110,13 @@ def simulated(
     *,
     seed: int = 0,
     lasts: timedelta = timedelta(days=2),
-    begins: datetime = BEGINS,
-    clock: Clock | None = None,
     faults: Faults = Faults(),
     threads_a_page: int = 20,
-    posts_a_page: int = 10,
 ) -> SimForum:
-    """A forum whose boards have a history of this length; its clock stands at the beginning."""
-    drafts = [thread for name, habits in boards.items() for thread in _board(name, habits, begins, lasts, seed)]
-    return SimForum(
-        boards,
-        {thread.id: thread for thread in _numbered(drafts)},
-        clock or Clock(begins),
-        faults,
-        seed,
-        threads_a_page,
-        posts_a_page,
-    )
+    """Returns a forum whose boards have a history of this length. Its clock is at the beginning."""
+    drafts = [thread for name, habits in boards.items() for thread in _board(name, habits, BEGINS, lasts, seed)]
+    threads = {thread.id: thread for thread in _numbered(drafts)}
+    return SimForum(boards, threads, threads_a_page, clock=Clock(BEGINS), faults=faults, seed=seed)
 
 
 def _board(name: str, habits: Habits, begins: datetime, lasts: timedelta, seed: int) -> list[SimThread]:

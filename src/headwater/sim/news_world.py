@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from headwater.sim.reddit_world import BEGINS, Asked, Clock
+from headwater.sim.serving import BEGINS, Clock, SimSite
 
 FIRST_ID = 48_000
 
@@ -72,17 +71,13 @@ class SimArticle(NamedTuple):
 
 
 @dataclass
-class SimNews:
-    """The whole site, as tests see it. `articles` are ordered by time; those of the future are not shown yet."""
+class SimNews(SimSite):
+    """All of a site's state. `articles` are ordered by time; those of the future are not shown yet."""
 
     title: str
     articles: list[SimArticle]
-    clock: Clock
     language: str = "en"
     page_size: int = 10
-    url: str = ""
-    asked: list[Asked] = field(default_factory=list)
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def shown(self) -> list[SimArticle]:
         """What is out by now, the newest first."""
@@ -100,17 +95,16 @@ def simulated(
     after: int = 20,
     every: timedelta = timedelta(hours=1),
     begins: datetime = BEGINS,
-    clock: Clock | None = None,
     language: str = "en",
 ) -> SimNews:
-    """A site with `before` articles when its clock starts, and `after` more to come; one in five is edited later."""
+    """Returns a site with `before` articles when its clock starts and `after` more to come. One in five is edited."""
     chance = random.Random(f"news:{language}:{seed}")
     articles = [
         _article(FIRST_ID + number * 7 + chance.randrange(7), begins + (number - before + 1) * every, language, chance)
         for number in range(before + after)
     ]
     title = "The Simulated Herald" if language == "en" else "模拟日报"
-    return SimNews(title, articles, clock or Clock(begins), language)
+    return SimNews(title, articles, language, clock=Clock(begins))
 
 
 def filler(language: str, seed: int) -> str:

@@ -7,10 +7,8 @@ from datetime import datetime
 from html import escape
 from typing import Any
 
-from headwater.sim.x_accounts import LONGER_THAN_USUAL, SimAccount, SimPost
-from headwater.sim.x_world import SimX
+from headwater.sim.x_world import LONGER_THAN_USUAL, SimAccount, SimPost, SimX
 
-SITE = "https://x.com"
 PROBLEMS = "https://api.x.com/2/problems"
 Json = dict[str, Any]
 

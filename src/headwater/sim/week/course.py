@@ -13,9 +13,9 @@ from typing import NamedTuple
 from headwater import wire
 from headwater.follow import pool
 from headwater.follow.pool import Candidate
-from headwater.sim.communities import Habits
 from headwater.sim.reddit import serving
-from headwater.sim.reddit_world import BEGINS, Faults, Limits, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
+from headwater.sim.serving import BEGINS, Faults
 from headwater.sim.week.life import BLINK, Life, Time
 from headwater.sim.week.truth import Findings, compare, over_budget
 from headwater.store.posts.contents import contents

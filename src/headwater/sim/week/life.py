@@ -18,7 +18,8 @@ from headwater.errors import StoreUnavailable
 from headwater.ids import uuid7
 from headwater.model import Request, Response, SavedVisit
 from headwater.settings import load
-from headwater.sim.reddit_world import Clock, SimReddit
+from headwater.sim.reddit_world import SimReddit
+from headwater.sim.serving import Clock
 from headwater.store.db import Database
 from headwater.store.sources import leases
 from headwater.wire import Parts

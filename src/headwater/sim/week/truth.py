@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from headwater.sim.communities import SPANS, SimPost, Version
-from headwater.sim.reddit_world import ListedPage, SimReddit
+from headwater.sim.reddit_world import SPANS, ListedPage, SimPost, SimReddit, Version
 from headwater.store.posts.contents import Contents, Visited
 from headwater.text import plain
 
