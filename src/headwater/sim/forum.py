@@ -24,14 +24,14 @@ _THREAD_PAGE = re.compile(r"/bbs/thread-(\d{1,9})-(\d{1,9})-\d{1,9}\.html")
 _TOPICS = re.compile(r"/talk(?:/c/[^/]+/(\d{1,9})/l)?/latest\.json")
 _TOPIC = re.compile(r"/talk/t/(?:[^/]+/)?(\d{1,9})\.json")
 _TALK_PAGE = re.compile(r"/talk/(?:c/[^/]+/\d{1,9}/?)?")
-_PICTURE = re.compile(r"/pictures/(\d{1,9})\.png")
+_IMAGE = re.compile(r"/pictures/(\d{1,9})\.png")
 _TALK_POSTS_A_PAGE = 20
-# What a browser gets at first: the rest is made by script.
+# What a browser gets first; a script would make the rest.
 _TALK_HTML = (
     '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Headwater talk</title>'
     '<meta name="generator" content="Discourse 3.4.0"></head><body><section id="main"></section></body></html>'
 )
-# The board's clock is that of its members.
+# Dates on the pages are in the members' time zone.
 _ZONE = timedelta(hours=8)
 
 
@@ -73,7 +73,7 @@ def _answer(forum: SimForum, asked: Ask, now: datetime) -> Answer:
         return _json(_topic_list(forum, int(found[1]) if found[1] else None, wanted or 0, now))
     if found := _TOPIC.fullmatch(asked.path):
         return _json(_topic(forum, int(found[1]), wanted or 1, now))
-    if found := _PICTURE.fullmatch(asked.path):
+    if found := _IMAGE.fullmatch(asked.path):
         return Answer(200, _image(int(found[1])), {"Content-Type": "image/png"})
     return Answer(404, b"There is nothing here.", {"Content-Type": "text/plain"})
 
@@ -136,7 +136,7 @@ def _thread_page(forum: SimForum, id: int, page: int, now: datetime) -> str | No
     posts = thread.posts_at(now) if thread else []
     if thread is None or not posts:
         return None
-    # A page after the last one is the last one.
+    # Such boards show the last page for every number after it.
     page = min(page, (len(posts) + forum.posts_a_page - 1) // forum.posts_a_page)
     start = (page - 1) * forum.posts_a_page
     shown = "".join(_post_html(thread, post, now) for post in posts[start : start + forum.posts_a_page])
@@ -153,17 +153,15 @@ def _post_html(thread: SimThread, post: SimPost, now: datetime) -> str:
         f'<i class="pstatus">本帖最后编辑于 {_date(version.since, now)}</i>' if version.since > post.created_at else ""
     )
     paragraphs = "".join(f"<p>{escape(part)}</p>" for part in version.text.split("\n\n"))
-    picture = (
-        f'<img src="/static/none.gif" file="/pictures/{post.picture}.png" alt="图 {post.picture}"/>'
-        if post.picture
-        else ""
+    image = (
+        f'<img src="/static/none.gif" file="/pictures/{post.image}.png" alt="图 {post.image}"/>' if post.image else ""
     )
     return (
         f'<div id="post_{post.id}"><table id="pid{post.id}" class="plhin"><tr>'
         f'<td class="pls"><div class="authi"><a class="xw1" href="space-{post.id}.html">{escape(post.author)}</a></div>'
         f'</td><td class="plc"><em id="authorposton{post.id}">发表于 {_date(post.created_at, now)}</em>'
         f'<table><tr><td class="t_f" id="postmessage_{post.id}">{edited}{_quote(thread, post, now)}'
-        f'{paragraphs}{picture}</td></tr></table><div class="sign">— {escape(post.author)}</div>'
+        f'{paragraphs}{image}</td></tr></table><div class="sign">— {escape(post.author)}</div>'
         "</td></tr></table></div>"
     )
 
@@ -178,7 +176,7 @@ def _quote(thread: SimThread, post: SimPost, now: datetime) -> str:
 
 
 def _date(moment: datetime, now: datetime) -> str:
-    """As such boards write it: lately by its distance, with the date behind it; otherwise as a date."""
+    """Returns a time as such boards write it: a recent one as "5 minutes ago" with the date in its title."""
     local, ago = moment + _ZONE, now - moment
     written = f"{local.year}-{local.month}-{local.day} {local:%H:%M}"
     if ago < timedelta(hours=1):
@@ -201,7 +199,7 @@ def _page(title: str, body: str) -> str:
 
 
 def _topic_list(forum: SimForum, board: int | None, page: int, now: datetime) -> dict[str, Any] | None:
-    """A page of the latest topics, counted from 0: of a board, or of all."""
+    """Returns a page of the latest topics, of one board or of all. Pages count from 0."""
     if board is not None and board not in forum.boards:
         return None
     threads = forum.listed(forum.boards[board] if board else None, now)
@@ -232,7 +230,7 @@ def _topic_json(thread: SimThread, now: datetime) -> dict[str, Any]:
 
 
 def _topic(forum: SimForum, id: int, page: int, now: datetime) -> dict[str, Any] | None:
-    """A page of a topic, counted from 1; None after the last."""
+    """Returns a page of a topic, or None after the last. Pages count from 1."""
     thread = forum.threads.get(id)
     posts = thread.posts_at(now) if thread else []
     if thread is None or not posts:
@@ -255,7 +253,7 @@ def _topic(forum: SimForum, id: int, page: int, now: datetime) -> dict[str, Any]
 def _post_json(thread: SimThread, post: SimPost, now: datetime) -> dict[str, Any]:
     version = post.version_at(now)
     paragraphs = "".join(f"<p>{escape(part)}</p>\n" for part in version.text.split("\n\n"))
-    picture = f'<p><img src="/pictures/{post.picture}.png" alt="Picture {post.picture}"></p>' if post.picture else ""
+    image = f'<p><img src="/pictures/{post.image}.png" alt="Picture {post.image}"></p>' if post.image else ""
     return {
         "id": post.id,
         "post_number": thread.place_of(post.id),
@@ -264,7 +262,7 @@ def _post_json(thread: SimThread, post: SimPost, now: datetime) -> dict[str, Any
         "created_at": _time(post.created_at),
         "updated_at": _time(version.since),
         "version": post.versions.index(version) + 1,
-        "cooked": paragraphs + picture,
+        "cooked": paragraphs + image,
         "reply_count": 0,
         "reply_to_post_number": thread.place_of(post.answers) if post.answers else None,
         "topic_id": thread.id,

@@ -168,7 +168,7 @@ def _as_thread(board: str, one: Telling, lang: str) -> SimThread:
     said = [forum_world.Version(one.at, one.text)]
     if one.edited:
         said.append(forum_world.Version(*one.edited))
-    first = forum_world.SimPost(one.id * 10, one.author, one.at, tuple(said), picture=one.id if one.story else None)
+    first = forum_world.SimPost(one.id * 10, one.author, one.at, tuple(said), image=one.id if one.story else None)
     replies = [
         forum_world.SimPost(one.id * 10 + place, f"guest{place}", at, (forum_world.Version(at, words),))
         for place, words in enumerate(_REPLIES[lang], 1)

@@ -102,7 +102,7 @@ def _teaser(site: SimNews, article: SimArticle) -> str:
 
 
 def _endpoint(site: SimNews, query: Mapping[str, str]) -> Answer:
-    """Newest first behind a cursor, or by ascending id behind `min_id`."""
+    """Returns a page of JSON: newest first after a cursor, or by ascending id after `min_id`."""
     shown = site.shown()
     if "min_id" in query:
         shown = [article for article in reversed(shown) if article.id > _number(query["min_id"], 0)]
@@ -138,7 +138,7 @@ def _article(site: SimNews, article: SimArticle) -> bytes:
         "datePublished": article.published_at.isoformat(),
         "dateModified": version.since.isoformat(),
         "author": {"@type": "Person", "name": article.author},
-        "image": site.url + article.picture,
+        "image": site.url + article.image,
     }
     head = (
         f'<link rel="canonical" href="{address}"><meta property="og:site_name" content="{site.title}">'
@@ -148,14 +148,14 @@ def _article(site: SimNews, article: SimArticle) -> bytes:
     others = "".join(_teaser(site, other) for other in site.shown()[:4] if other.id != article.id)
     body = (
         f'<main><article><h1>{escape(version.title)}</h1><div class="byline">{article.author}</div>'
-        f'<figure><img src="{article.picture}" alt="{escape(version.title)}" width="640"></figure>{text}</article>'
+        f'<figure><img src="{article.image}" alt="{escape(version.title)}" width="640"></figure>{text}</article>'
         f'<aside class="related"><h3>Related</h3>{others}</aside></main>'
     )
     return _framed(site, f"{version.title} | {site.title}", body, head)
 
 
 def _framed(site: SimNews, title: str, body: str, head: str = "") -> bytes:
-    """A page with what stands around every page of a site."""
+    """Returns a page with the header, menu and footer of the site."""
     menu = "".join(
         f'<li><a href="/section/{name}">{name.title()}</a></li>' for name in ("politics", "economy", "sport")
     )

@@ -1,4 +1,4 @@
-"""The state of a simulated news site: its articles with their times, edits and pictures, by seed and clock."""
+"""A simulated news site: its articles with their times, edits and images, made from a seed, and its state."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Version(NamedTuple):
 
 
 class SimArticle(NamedTuple):
-    """What the site published: `versions` are its texts in order, each from a time on."""
+    """An article. `versions` are its texts in order, each valid from a time on."""
 
     id: int
     published_at: datetime
     author: str
-    picture: str
+    image: str
     language: str
     versions: tuple[Version, ...]
 
@@ -80,7 +80,7 @@ class SimNews(SimSite):
     page_size: int = 10
 
     def shown(self) -> list[SimArticle]:
-        """What is out by now, the newest first."""
+        """Returns what has been published by now, newest first."""
         now = self.clock.now()
         return [article for article in reversed(self.articles) if article.published_at <= now]
 
@@ -108,7 +108,7 @@ def simulated(
 
 
 def filler(language: str, seed: int) -> str:
-    """A paragraph that could stand in any article."""
+    """Returns a paragraph that fits any article."""
     chance, english = random.Random(seed), language == "en"
     place, thing = (_PLACES, _THINGS) if english else (_PLACES_ZH, _THINGS_ZH)
     return _paragraph(chance.choice(place), chance.choice(thing), english, chance)

@@ -110,7 +110,7 @@ def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -
 
 
 def _comments(posts: list[SimPost], now: datetime, wanted: int) -> dict[str, Any]:
-    """The newest comments of a community, as the API lists them."""
+    """Returns the newest comments of a community, as the API lists them."""
     written = [(post.comment_at(place), place, post) for post in posts for place in range(post.comments_at(now))]
     written.sort(key=lambda one: (one[0], one[2].id, one[1]), reverse=True)
     children = [{"kind": "t1", "data": comment_json(post, place, now)} for _, place, post in written[:wanted]]
@@ -118,7 +118,7 @@ def _comments(posts: list[SimPost], now: datetime, wanted: int) -> dict[str, Any
 
 
 def comment_json(post: SimPost, place: int, now: datetime) -> dict[str, Any]:
-    """A comment as the API writes it. Every third answers the one before it."""
+    """Returns a comment as the API writes it. Every third one answers the comment before it."""
     id, version = f"t1_{post.id.removeprefix('t3_')}{place}", post.version_at(now)
     answers = place % 3 == 2
     return {
@@ -137,7 +137,7 @@ def comment_json(post: SimPost, place: int, now: datetime) -> dict[str, Any]:
 
 
 def as_json(post: SimPost, now: datetime) -> dict[str, Any]:
-    """A post as the API writes it."""
+    """Returns a post as the API writes it."""
     version, removed = post.version_at(now), post.is_removed(now)
     edited_at = version.since if version.since > post.created_at else None
     permalink = f"/r/{post.community}/comments/{post.id.removeprefix('t3_')}/{version.title.lower().replace(' ', '_')}/"
@@ -206,7 +206,7 @@ def _json(document: Any) -> Answer:
 
 
 def _escaped(value: Any) -> Any:
-    """As the API writes text unless it is asked for `raw_json`."""
+    """Escapes all text, as the API does unless the client asks for `raw_json`."""
     match value:
         case str():
             return escape(value, quote=False)

@@ -23,14 +23,8 @@ _VOCABULARY = (
 _WORDS = tuple(_VOCABULARY.split())
 _FLAIRS = (None, None, "Discussion", "News", "Help & Advice")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-SPANS = {
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(weeks=1),
-    "month": timedelta(days=30),
-    "year": timedelta(days=365),
-    "all": timedelta(days=36_500),
-}
+_HOURS = {"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24, "year": 365 * 24, "all": 36_500 * 24}
+SPANS = {name: timedelta(hours=hours) for name, hours in _HOURS.items()}
 
 
 class Version(NamedTuple):
@@ -42,7 +36,7 @@ class Version(NamedTuple):
 
 
 class SimPost(NamedTuple):
-    """A post and all that will ever happen to it. `visible_at` is later than `created_at` where it was held back."""
+    """A post with its whole future. `visible_at` is later than `created_at` if it was held back."""
 
     id: str
     community: str
@@ -75,15 +69,15 @@ class SimPost(NamedTuple):
         return self.score_at(now) // 3
 
     def comment_at(self, place: int) -> datetime:
-        """When the comment of this place, 0 being the first, was written: when the score first allows it."""
+        """Returns when the comment at this place (0 is the first) was written: when the score first allows it."""
         share = (3 * (place + 1) - 1) / self.liked
         return self.created_at + timedelta(hours=-4 * math.log(1 - share)) if share < 1 else self.created_at
 
 
 class Habits(NamedTuple):
-    """How lively a community is, and how often what happens in it. Shares are of all posts.
+    """How busy a community is, and what share of its posts is late, edited, deleted and so on.
 
-    `flood` is how many posts come at once, some day about the middle: more, perhaps, than a listing shows.
+    `flood` is how many posts come at once about the middle of the history, perhaps more than a listing shows.
     """
 
     posts_per_day: float = 60.0
@@ -98,7 +92,7 @@ class Habits(NamedTuple):
 
 
 def history(name: str, begins: datetime, lasts: timedelta, seed: int, habits: Habits) -> list[SimPost]:
-    """Every post of a community from `begins` on, in the order of their times."""
+    """Returns every post of a community from `begins` on, ordered by time."""
     chance = random.Random(f"{seed}:{name}")
     gap = 86_400 / habits.posts_per_day
     posts: list[SimPost] = []
@@ -117,7 +111,7 @@ def history(name: str, begins: datetime, lasts: timedelta, seed: int, habits: Ha
 
 
 def listed(posts: Iterable[SimPost], now: datetime, sort: str, span: str) -> list[SimPost]:
-    """The community's listing at a moment, best first."""
+    """Returns the community's listing at a moment, best first."""
     there = [post for post in posts if post.is_listed(now)]
     if sort == "new":
         return sorted(there, key=_by_time, reverse=True)
@@ -132,7 +126,7 @@ def listed(posts: Iterable[SimPost], now: datetime, sort: str, span: str) -> lis
 def page_of(
     posts: Sequence[SimPost], everything: Iterable[SimPost], sort: str, after: str | None, limit: int
 ) -> tuple[list[SimPost], str | None]:
-    """One page of a listing, and what the next one comes after. A post that has gone still marks its place by time."""
+    """Returns a page of a listing and the `after` of the next. A deleted post still marks its place by time."""
     if after:
         mark = next((post for post in everything if post.id == after), None)
         if mark is None:
@@ -199,7 +193,7 @@ def _base36(number: int) -> str:
 
 
 class Limits(NamedTuple):
-    """What Reddit allows: requests in a window (0: any number), posts in a whole listing, how long a token is good."""
+    """What Reddit allows: requests per window (0: no limit), posts in a whole listing, the life of a token."""
 
     requests: int = 600
     window: timedelta = timedelta(minutes=10)
@@ -208,7 +202,7 @@ class Limits(NamedTuple):
 
 
 class ListedPage(NamedTuple):
-    """A page of a listing as it was asked for and shown. `whole` is False where it did not arrive, or not all of it."""
+    """A page of a listing as it was requested and shown. `whole` is False if not all of it was sent."""
 
     at: datetime
     community: str
@@ -251,7 +245,7 @@ class SimReddit(SimSite):
         return token in self.tokens and self.tokens[token] > self.clock.now()
 
     def count_request(self) -> tuple[int, int]:
-        """Count one; returns how many are left in this window (negative: too many) and the seconds until the next."""
+        """Counts a request. Returns how many are left in this window (negative: too many) and seconds to the next."""
         with self.lock:
             now = self.clock.now()
             if now >= self._window_began + self.limits.window:

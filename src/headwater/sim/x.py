@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 
 class Refused(Exception):
-    """X says no, as a problem document."""
+    """A refusal, which becomes a problem document."""
 
     def __init__(self, status: int, title: str, detail: str, problem: str = "about:blank", **more: Any) -> None:
         super().__init__(detail)
@@ -183,7 +183,7 @@ def _json(document: Any) -> Answer:
 
 
 def _timeline_of(x: SimX, account: SimAccount, exclude: str, now: datetime) -> list[SimPost]:
-    """An account's posts, newest number first, as far back as a timeline goes."""
+    """Returns an account's posts, highest id first, as far back as a timeline goes."""
     listed = [post for post in x.posts[account.handle.lower()] if post.is_listed(now)]
     listed.sort(key=lambda post: post.version_at(now).id, reverse=True)
     listed = listed[: min(x.limits.timeline, WITHOUT_REPLIES) if "replies" in exclude else x.limits.timeline]
@@ -193,7 +193,7 @@ def _timeline_of(x: SimX, account: SimAccount, exclude: str, now: datetime) -> l
 
 
 def _found_by(x: SimX, query: Mapping[str, str], now: datetime) -> list[SimPost]:
-    """What a recent search finds, newest number first."""
+    """Returns what a recent search finds, highest id first."""
     earliest = now - x.limits.search
     since = query.get("since_id", "")
     if since.isdigit() and int(since) < number_at(earliest, 0):
@@ -216,7 +216,7 @@ def _found_by(x: SimX, query: Mapping[str, str], now: datetime) -> list[SimPost]
 def _page_of(
     x: SimX, listed: Sequence[SimPost], query: Mapping[str, str], now: datetime, *, least: int, token: str
 ) -> ListPage:
-    """One page of a list, and the token of the next."""
+    """Returns a page of a list with the token of the next page."""
     limit = _number(query, "max_results", 10)
     if not least <= limit <= MOST_RESULTS:
         value = query.get("max_results", "")
@@ -231,7 +231,7 @@ def _page_of(
 
 
 def _fits(post: SimPost, term: str, now: datetime) -> bool:
-    """The operators of X's search that are simulated: words, from:, lang:, -is:retweet."""
+    """Tests one term of a search: a word, from:, lang: or -is:retweet. Other operators are not simulated."""
     if term == "-is:retweet":
         return post.relation != "retweeted"
     name, mark, value = term.partition(":")
@@ -256,7 +256,7 @@ def _sealed(x: SimX, last: int, query: Mapping[str, str], token: str) -> str:
 
 
 def _opened(x: SimX, query: Mapping[str, str], token: str) -> int:
-    """Where the page begins that a token stands for. It is good for the list it was given out for, and no other."""
+    """Returns the id at which a token's page begins. A token is valid only for the list that it came from."""
     value = query[token]
     try:
         said = urlsafe_b64decode(value + "=" * (-len(value) % 4)).decode()

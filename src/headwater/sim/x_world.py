@@ -26,26 +26,8 @@ _CHINESE = "市场 今天 价格 上涨 矿机 算力 难度 电费 比特币 �
 _WORDS = {"en": tuple(_ENGLISH.split()), "zh": tuple(_CHINESE.split())}
 
 
-class Habits(NamedTuple):
-    """How lively an account is, and how often what happens in it. Shares are of all posts."""
-
-    posts_per_day: float = 20.0
-    lang: str = "en"
-    reposts: float = 0.15
-    quotes: float = 0.1
-    replies: float = 0.15
-    pictures: float = 0.2
-    long: float = 0.1
-    edited: float = 0.1
-    deleted: float = 0.05
-    late: float = 0.05
-    bursts: float = 0.1
-    protected: bool = False
-    suspended: bool = False
-
-
 class Version(NamedTuple):
-    """What a post says from `since` on, under which number."""
+    """What a post says from `since` on, and its id from then on."""
 
     id: int
     since: datetime
@@ -53,7 +35,7 @@ class Version(NamedTuple):
 
 
 class SimPost(NamedTuple):
-    """A post and all that will ever happen to it. `visible_at` is a little later than its time where X was slow."""
+    """A post with its whole future. `visible_at` is a little later than its time if X was slow."""
 
     author: str
     versions: tuple[Version, ...]
@@ -63,7 +45,7 @@ class SimPost(NamedTuple):
     link: str | None = None
     relation: str | None = None
     other: int | None = None
-    pictures: int = 0
+    images: int = 0
     deleted_at: datetime | None = None
 
     @property
@@ -78,11 +60,29 @@ class SimPost(NamedTuple):
         return self.visible_at <= now and not (self.deleted_at and self.deleted_at <= now)
 
     def version_at(self, now: datetime) -> Version:
-        """The newest one that can be seen: an edit of a post that came late comes with it."""
+        """Returns the newest visible version. A post that becomes visible late shows its edits at once."""
         return [version for version in self.versions if version.since <= max(now, self.created_at)][-1]
 
     def history_at(self, now: datetime) -> list[str]:
         return [str(version.id) for version in self.versions if version.since <= max(now, self.created_at)]
+
+
+class Habits(NamedTuple):
+    """How busy an account is, and what share of its posts is a repost, edited, deleted and so on."""
+
+    posts_per_day: float = 20.0
+    reposts: float = 0.15
+    quotes: float = 0.1
+    replies: float = 0.15
+    images: float = 0.2
+    long: float = 0.1
+    edited: float = 0.1
+    deleted: float = 0.05
+    late: float = 0.05
+    bursts: float = 0.1
+    lang: str = "en"
+    protected: bool = False
+    suspended: bool = False
 
 
 class SimAccount(NamedTuple):
@@ -93,7 +93,7 @@ class SimAccount(NamedTuple):
 
 
 def number_at(moment: datetime, sequence: int) -> int:
-    """The number of a post that was made at this moment."""
+    """Returns the id of a post that was made at this moment."""
     return (int((moment - NUMBERED_SINCE).total_seconds() * 1000) << 22) | (sequence & 0x3FFFFF)
 
 
@@ -107,7 +107,7 @@ def accounts_of(habits: Mapping[str, Habits]) -> dict[str, SimAccount]:
 def history(
     accounts: Mapping[str, SimAccount], begins: datetime, lasts: timedelta, seed: int
 ) -> dict[str, list[SimPost]]:
-    """Every post of all accounts from `begins` on. Posts point at earlier ones of anybody."""
+    """Returns every post of all accounts from `begins` on. Posts refer to earlier ones of any account."""
     times = sorted((at, handle) for handle, account in accounts.items() for at in _times(account, begins, lasts, seed))
     chance = random.Random(f"{seed}:posts")
     posts: dict[str, list[SimPost]] = {handle: [] for handle in accounts}
@@ -154,7 +154,7 @@ def _post(
         link=f"https://news.example/story/{sequence}?a=1&b=2" if not repost and chance.random() < 0.3 else None,
         relation=relation,
         other=other.id if other else None,
-        pictures=0 if repost or chance.random() >= habits.pictures else chance.randint(1, 4),
+        images=0 if repost or chance.random() >= habits.images else chance.randint(1, 4),
         deleted_at=at + gone if gone else None,
     )
 
@@ -175,9 +175,9 @@ def _text(habits: Habits, chance: random.Random) -> str:
 
 
 class Limits(NamedTuple):
-    """What X allows: requests of each kind in a window, posts in a timeline, how far back a search goes, posts a month.
+    """What X allows: requests per kind and window, posts in a timeline, the reach of a search, posts per month.
 
-    0 requests or posts a month are any number.
+    0 requests or posts per month mean no limit.
     """
 
     requests: int = 900
@@ -205,7 +205,7 @@ class SimX(SimSite):
         self._windows: dict[str, tuple[datetime, int]] = {}
 
     def count_request(self, kind: str) -> tuple[int, datetime]:
-        """Count one; returns how many are left in this window (negative: too many) and when the next begins."""
+        """Counts a request. Returns how many are left in this window (negative: too many) and when the next begins."""
         with self.lock:
             now = self.clock.now()
             began, used = self._windows.get(kind, (now, 0))
@@ -224,7 +224,7 @@ class SimX(SimSite):
                     texts.append(text)
 
     def forget_pages(self) -> None:
-        """From now on no token for a page that was given out before leads anywhere."""
+        """Makes every page token invalid that was given out before."""
         self.page_keys += 1
 
 
