@@ -1,6 +1,6 @@
-"""The simulated Reddit for benchmarks: in a process of its own, with limits off, its pages made before they are asked.
+"""The simulated Reddit for benchmarks: in its own process, without rate limits, and with its pages kept in memory.
 
-It answers from memory, so that what is measured is whoever asks. `step` says what happens between two rounds.
+It answers from memory, so that only the client is measured. `step` moves the time between two rounds.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Simulator:
         self.url = url
 
     def step(self, share: float) -> None:
-        """Let a round pass in this share of the communities; in the others nothing happens."""
+        """Moves the time by a round in this share of the communities; in the others nothing happens."""
         self._pipe.send(share)
         self._pipe.recv()
 
     def requests(self) -> int:
-        """How many requests for a listing there were since this was asked the last time."""
+        """Returns the number of requests for a listing since the last call."""
         self._pipe.send("requests")
         return int(self._pipe.recv())
 
@@ -61,7 +61,7 @@ def name_of(number: int) -> str:
 
 
 class World:
-    """Communities with clocks of their own, so that some can stand still."""
+    """Communities with separate clocks, so that some can stand still."""
 
     def __init__(self, communities: int, scores_move: bool) -> None:
         begins = datetime.now(UTC) - 2 * LIVES
@@ -100,7 +100,7 @@ class World:
 
 
 def _written(answer: Answered) -> bytes:
-    """Compressed, as Reddit answers everybody who can read that."""
+    """Returns the response compressed, as Reddit sends it."""
     body = gzip.compress(answer.body, 6)
     return written("200 OK", body, "Content-Type: application/json", "Content-Encoding: gzip")
 
