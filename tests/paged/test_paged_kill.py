@@ -110,17 +110,25 @@ def add(parts: Parts, owner: Reader, site: Site) -> None:
     )
 
 
+def crawled_under_fire(
+    parts: Parts, owner: Reader, serve: Callable[[Gate], Any], environ: dict[str, str]
+) -> tuple[Site, Fire]:
+    """Serves a site and crawls all of it in processes that are killed."""
+    gate = Gate()
+    with serve(gate) as site:
+        add(parts, owner, site)
+        fire = Fire(parts, gate, {**environ, **site.environ})
+        fire.crawl(KILLS)
+    return site, fire
+
+
 @pytest.mark.parametrize("name", SITES)
 def test_a_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_again(
     environ: dict[str, str], parts: Parts, owner: Reader, name: str
 ) -> None:  # B10
-    gate = Gate()
-    with SITES[name](gate) as site:
-        add(parts, owner, site)
-        # Without any gap a few pages would be asked for ahead, and all of those would be in flight.
-        alone = {"HEADWATER_READER_PROCESSES": "1", "HEADWATER_HOST_GAP_SECONDS": "0.001"}
-        fire = Fire(parts, gate, {**environ, **site.environ, **alone})
-        fire.crawl(KILLS)
+    # Without any gap a few pages would be asked for ahead, and all of those would be in flight.
+    alone = {"HEADWATER_READER_PROCESSES": "1", "HEADWATER_HOST_GAP_SECONDS": "0.001"}
+    site, fire = crawled_under_fire(parts, owner, SITES[name], {**environ, **alone})
     assert stored_ids(parts) == site.post_ids  # nothing lost, nothing made up
     assert states(parts) == ({"done": site.items} if site.items else {})
     fire.assert_only_pages_in_flight_were_fetched_again()
@@ -130,11 +138,7 @@ def test_a_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_aga
 def test_where_no_gap_is_kept_it_fetches_at_most_those_again_that_were_asked_for_ahead(
     environ: dict[str, str], parts: Parts, owner: Reader, name: str
 ) -> None:  # B10
-    gate = Gate()
-    with SITES[name](gate) as site:
-        add(parts, owner, site)
-        fire = Fire(parts, gate, {**environ, **site.environ, "HEADWATER_HOST_GAP_SECONDS": "0"})
-        fire.crawl(KILLS)
+    site, fire = crawled_under_fire(parts, owner, SITES[name], {**environ, "HEADWATER_HOST_GAP_SECONDS": "0"})
     assert stored_ids(parts) == site.post_ids
     assert states(parts) == {"done": site.items}
     fire.assert_only_pages_in_flight_were_fetched_again(PAGES_AT_ONCE)

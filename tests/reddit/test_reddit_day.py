@@ -14,7 +14,8 @@ from headwater.store.sources import leases
 from headwater.store.tables import post_versions, posts, sources
 from headwater.text import plain
 from headwater.wire import Parts
-from reddit.living import Living, rows
+from reddit.living import Living
+from support.living import rows
 
 DAY = timedelta(days=1)
 COMMUNITIES = {

@@ -18,7 +18,8 @@ from headwater.sim.reddit_world import Habits, SimReddit, simulated
 from headwater.store.sources import listings
 from headwater.store.tables import crawls, event_outbox, posts, posts_hot, sources
 from headwater.wire import Parts
-from reddit.living import Living, rows
+from reddit.living import Living
+from support.living import rows
 
 HOUR = timedelta(hours=1)
 BUSY = Habits(posts_per_day=400, late=0, deleted=0, removed=0)
