@@ -1,4 +1,4 @@
-"""The event spine under faults, for long: kill -9, standing still, duplicates; and what came of it.
+"""Delivery of events under faults, for a long time: kill -9, pauses, duplicates; and the results.
 
     python bench/chaos.py [--logs sqlite,postgres,kafka] [--events 60000] [--seed 1]
 

@@ -1,4 +1,4 @@
-"""The feeds that benchmarks poll: real ones, copied with other ids until there are as many as asked for.
+"""The feeds that benchmarks poll: real ones, copied with other ids until there are enough.
 
 The real feeds are no part of the project (`../shared/data`, or the folder that HEADWATER_TEST_DATA names). Where they
 are missing, feeds of like size are made up, and `Corpus.origin` says so. Everything is kept in a cache outside the
@@ -36,7 +36,7 @@ class Corpus(NamedTuple):
 
 
 def corpus(count: int) -> Corpus:
-    """`count` feeds on disk, made now or on an earlier run."""
+    """Returns `count` feeds on disk, made now or in an earlier run."""
     archive = DATA / "feeds" / "real.tar.xz"
     real = archive.is_file()
     mark = hashlib.sha256(archive.read_bytes()).hexdigest() if real else "made up"
@@ -59,7 +59,7 @@ def opml(urls: list[str]) -> str:
 
 
 def with_other_ids(feed: bytes, copy: int) -> bytes:
-    """The same feed as another site would publish it: no entry has an id or a link of the original."""
+    """Returns the feed as another site would publish it: no entry keeps its id or link."""
     suffix = b"-copy%d" % copy
     if _is_json(feed):
         return re.sub(rb'("(?:id|url|external_url)"\s*:\s*"[^"]+)', rb"\g<1>" + suffix, feed)
@@ -96,7 +96,7 @@ def _entries_in(feed: bytes) -> int:
 
 
 def _made_up(number: int) -> bytes:
-    """An RSS feed with sizes as real ones have them: most are small, a few are very large."""
+    """Returns an RSS feed of a realistic size: most are small, a few are very large."""
     chance = random.Random(number)
     words = [f"word{chance.randrange(20_000)}" for _ in range(2_000)]
 

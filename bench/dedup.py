@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def compare(path: Path, peers: dict[str, Path]) -> None:
-    """A line for us and for each peer on one labelled set."""
+    """Prints a line for Headwater and for each peer on one labelled set."""
     name = path.name.partition(".")[0]
     _line(name, "headwater", _alone("quality", str(path), LEVELS.get(name, "repeats")))
     labelled = read_labelled(path)
@@ -72,7 +72,7 @@ def compare(path: Path, peers: dict[str, Path]) -> None:
 
 
 def speed(size: int, peers: dict[str, Path]) -> None:
-    """A line for us and for each peer on made-up posts."""
+    """Prints a line for Headwater and for each peer on made-up posts."""
     for level in ("repeats", "stories"):
         ours = _alone("speed", level, str(size), lines=_lines(size + ONE_BY_ONE))
         print(f"{size:9,} {f'headwater {level}':22} {ours['posts_per_s']:8,.0f} {ours['peak_mb']:6,.0f}", flush=True)
@@ -86,7 +86,7 @@ def speed(size: int, peers: dict[str, Path]) -> None:
 
 
 def _speed(level: str, size: int) -> dict[str, float]:
-    """Posts a second of CPU, texts to decisions; then some more posts one by one, in microseconds of CPU."""
+    """Measures posts per CPU second from text to decision, then CPU microseconds for posts one by one."""
     engine = engine_for(level)
     engine.add_many([Posting(-1, "The first post waits for machine code")])
     made = (Posting(at, text, "", when) for at, (text, when) in enumerate(map(json.loads, sys.stdin)))
@@ -115,7 +115,7 @@ def _lines(count: int) -> Iterator[str]:
 
 
 def _alone(*what: str, lines: Iterable[str] = ()) -> dict[str, Any]:
-    """One measurement in a process of its own, so that its peak of memory is its own."""
+    """Runs one measurement in its own process, so that its peak memory is its own."""
     command = [sys.executable, __file__, "--alone", *what]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin

@@ -1,4 +1,4 @@
-"""What an event costs, and how soon it has its effect: the outbox and its consumers beside the bare drivers.
+"""What an event costs and how soon it takes effect: the outbox and its consumers beside the bare drivers.
 
     python bench/events.py [--logs sqlite,postgres] [--parts write,consume,visible,growth] [--rows 1000,100000,…]
 
@@ -115,7 +115,7 @@ CHANGES = (
 
 
 def bare_connection(place: Place) -> Any:
-    """The driver by itself, set as the store sets it."""
+    """Opens the driver alone, with the settings of the store."""
     if place.name == "postgres":
         return psycopg.connect(place.url, autocommit=True)
     bare = sqlite3.connect(str(make_url(place.url).database), isolation_level=None, timeout=10)
@@ -142,7 +142,7 @@ def write_with_events(db: Database, change: Change, numbers: range, size: int) -
 
 
 def measure_writes(place: Place, db: Database, writes: int, rounds: int) -> None:
-    """In turns, so that a noisy moment hits both."""
+    """Measures in turns, so that a noisy moment hits both."""
     print(f"\n{place.name}: changes a second, and the share with an event\n")
     print(f"  {'change':24} {'in one transaction':>18} {'bare':>10} {'with event':>11} {'share':>7}")
     bare, next_number = bare_connection(place), 0
@@ -165,7 +165,7 @@ def measure_writes(place: Place, db: Database, writes: int, rounds: int) -> None
 
 
 def cost(place: Place, work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds on the clock, and of CPU: our own and the server's."""
+    """Returns wall seconds and CPU seconds, ours and the server's."""
     cpu = time.process_time() + (cpu_seconds(place.server) if place.server else 0.0)
     seconds = timed(work)
     return seconds, time.process_time() + (cpu_seconds(place.server) if place.server else 0.0) - cpu
@@ -181,7 +181,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def nothing(conn: Connection, events: list[LoggedEvent]) -> None:
-    """A consumer that has nothing to do with the events, to see what the log itself costs."""
+    """A consumer that does nothing, to measure the log alone."""
 
 
 def one_row_each(conn: Connection, events: list[LoggedEvent]) -> None:
@@ -219,7 +219,7 @@ def fill(db: Database, events: int) -> None:
 
 
 class Watch(Database):
-    """Notes when the transaction that handled an event was over."""
+    """Records when the transaction that handled an event ended."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -277,7 +277,7 @@ async def watch_writes(place: Place, count: int, pause: float) -> list[float]:
 
 
 def two_bare_commits(place: Place, count: int, pause: float) -> list[float]:
-    """What the driver alone takes for a write and for a second one that depends on it."""
+    """Measures the driver alone for a write and a second one that depends on it."""
     bare, delays = bare_connection(place), []
     sql = "INSERT INTO bench_effects (number) VALUES (1)"
     for _ in range(count):
@@ -330,7 +330,7 @@ GROW = {
 
 
 def grow(db: Database, place: Place, start: int, end: int) -> None:
-    """Let the outbox and the inbox of the consumer have rows up to this number."""
+    """Fills the outbox and the consumer's inbox up to this number of rows."""
     outbox_rows, cursors = GROW[place.name]
 
     def work(conn: Connection, start: int, end: int) -> None:

@@ -1,4 +1,4 @@
-"""Feeds with random damage, many of them: does reading one ever crash, hang, or leave something unsafe behind?
+"""Reads many feeds with random damage: does one ever crash, hang, or leave something unsafe behind?
 
     python bench/fuzz_feeds.py --inputs 1000000 --seed 1
 
@@ -99,7 +99,7 @@ PARTS = [
 
 
 def wrong_with(page: Page) -> list[str]:
-    """Everything about a page that must never be, whatever the document was."""
+    """Returns what is wrong with a page, whatever the document was."""
     wrong = [f"post {number}: {fault}" for number, post in enumerate(page.posts) for fault in _wrong_with_post(post)]
     if len({post.source_post_id for post in page.posts}) < len(page.posts):
         wrong.append("two posts with one identity")
@@ -146,7 +146,7 @@ def _wrong_with_link(link: str | None) -> list[str]:
 
 
 def seeds() -> list[bytes]:
-    """Feeds to begin with, small ones: whole golden feeds, and starts and ends of real ones."""
+    """Returns small feeds to start from: golden feeds, and starts and ends of real ones."""
     golden = sorted((ROOT / "tests" / "data" / "feeds").iterdir())
     found = [path.read_bytes() for path in golden if not path.name.endswith(".expected.json")]
     for archive in ("conformance", "real"):
@@ -162,7 +162,7 @@ def seeds() -> list[bytes]:
 
 
 def _small_parts(body: bytes) -> list[bytes]:
-    """A feed, or what is left of a large one if all but some entries are taken out."""
+    """Returns a feed; of a large one, only some entries."""
     if len(body) <= SIZE:
         return [body]
     for tag in (b"item", b"entry"):
@@ -238,7 +238,7 @@ class Hang(Exception):
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    """Raise Hang inside when reading takes longer than anything small may."""
+    """Raises Hang in the block if reading takes too long for a small feed."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Hang
@@ -252,7 +252,7 @@ def time_limit() -> Iterator[None]:
 
 
 def verdict(body: bytes) -> tuple[str, str]:
-    """What became of an input: `read`, the code of a refusal, or what is wrong, with its details."""
+    """Returns the result of an input: `read`, the code of a refusal, or what is wrong, with details."""
     try:
         with time_limit():
             page = read_feed(body, url="https://a.example/feed.xml", content_type=None, received_at=RECEIVED)

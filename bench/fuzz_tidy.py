@@ -1,4 +1,4 @@
-"""Random HTML, much of it: does the quick cleaner ever answer anything but what nh3 answers, or anything unsafe?
+"""Cleans much random HTML: does the quick cleaner ever differ from nh3, or return anything unsafe?
 
     python bench/fuzz_tidy.py --inputs 1000000 --seed 1
 
@@ -116,7 +116,7 @@ def fragments(rng: random.Random, count: int) -> Iterator[str]:
 
 
 def _pieces(rng: random.Random, count: int) -> Iterator[str]:
-    """Tags and texts in a row; mostly closed in order, sometimes not."""
+    """Yields a row of tags and texts, mostly closed in order."""
     manners = rng.random()
     is_wild, is_tame = manners < 0.2, manners > 0.5
     open_elements: list[str] = []

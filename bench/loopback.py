@@ -1,4 +1,4 @@
-"""A web server for benchmarks that answers from memory, in a process of its own: what is measured is whoever asks."""
+"""A web server for benchmarks. It answers from memory in its own process, so that only the client is measured."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def written(status: str, body: bytes, *headers: str) -> bytes:
 
 
 async def listening(answer: Answer) -> tuple[asyncio.Server, str]:
-    """A server and its address."""
+    """Starts a server; returns it and its address."""
     server = await asyncio.get_running_loop().create_server(lambda: Answering(answer), "127.0.0.1", 0)
     return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 @contextmanager
 def serving(make: Callable[[], Answer]) -> Iterator[str]:
-    """The address of a server whose process calls `make` for what answers."""
+    """Yields the address of a server whose process calls `make` for the answering function."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, make), daemon=True)
     process.start()

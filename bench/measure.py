@@ -29,7 +29,7 @@ class Pass(NamedTuple):
 
 
 def tree(root: int) -> Iterator[int]:
-    """The process and all its living descendants."""
+    """Yields the process and all its living descendants."""
     yield root
     try:
         for task in Path(f"/proc/{root}/task").iterdir():
@@ -40,7 +40,7 @@ def tree(root: int) -> Iterator[int]:
 
 
 def cpu_seconds(root: int) -> float:
-    """Of the living ones, and of those that ended and were waited for."""
+    """Returns CPU seconds of living processes and of those that ended and were waited for."""
     return sum(_own_cpu(pid) for pid in tree(root))
 
 
@@ -57,7 +57,7 @@ def memory_mb(root: int) -> float:
 
 
 def own_memory_mb(pid: int) -> float:
-    """Proportional set size: memory that two processes share is not counted twice."""
+    """Returns the proportional set size: memory that two processes share is not counted twice."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -68,7 +68,7 @@ def own_memory_mb(pid: int) -> float:
 
 
 class Peak:
-    """The most memory a tree had, looked at a few times a second."""
+    """The peak memory of a process tree, sampled a few times a second."""
 
     def __init__(self, root: int) -> None:
         self.mb = 0.0

@@ -59,7 +59,7 @@ def main() -> None:
 
 
 class Alone(NamedTuple):
-    """trafilatura by itself over pages in memory."""
+    """What trafilatura alone took for pages in memory."""
 
     pages: int
     kilobytes: float
@@ -107,7 +107,7 @@ async def articles(most: int, times: int) -> None:
 
 
 async def crawled(url: str, sites: int, times: int, take_turns: Callable[[], None]) -> tuple[list[Round], float]:
-    """Rounds in which sites are read that were never seen, and the memory after them."""
+    """Runs rounds over sites that were never seen. Returns them and the memory after them."""
     with store({}) as parts:
         owner = wire.prepare_store(parts)
         async with rounds(parts, sites) as round:
@@ -159,7 +159,7 @@ async def long_board(threads: int, *, are_known: bool) -> None:
 
 
 async def curve(passed: Callable[[], Awaitable[int]], threads: int, over: asyncio.Event) -> None:
-    """Print how far it got, and at what cost since the line before, at each of the shares."""
+    """Prints progress and the cost since the line before, at each of the shares."""
     began, before, seconds = time.monotonic(), 0, 0.0
     for share in SHARES:
         while (here := await passed()) < share * threads and not over.is_set():
@@ -173,7 +173,7 @@ async def curve(passed: Callable[[], Awaitable[int]], threads: int, over: asynci
 
 
 async def passed_in(parts: Parts, source: Source, are_known: bool) -> int:
-    """How many threads the crawl has read or, where all are known, has found in the list."""
+    """Returns how many threads the crawl has read or, if all are known, found in the list."""
     checkpoint = await parts.db.read(Checkpoint.load, source, parts.now())
     return checkpoint.current_page * paged_sites.THREADS_A_PAGE if are_known else checkpoint.stats.get("done", 0)
 
@@ -181,7 +181,7 @@ async def passed_in(parts: Parts, source: Source, are_known: bool) -> int:
 def watch_only(
     conn: Connection, owner: Reader, addresses: Sequence[str], kind: str, settings: Mapping[str, Any], parts: Parts
 ) -> list[Source]:
-    """Follow these; whatever was followed before is not visited any more."""
+    """Follows these; sources followed before are not visited any more."""
     conn.execute(update(tables.sources).values(active=False))
     found = []
     for address in addresses:
@@ -191,7 +191,7 @@ def watch_only(
 
 
 def make_known(conn: Connection, source: Source, threads: int, parts: Parts) -> None:
-    """Note all threads of the board as read."""
+    """Marks all threads of the board as read."""
     base, mark = source.address.rpartition("/")[0], paged_sites.MARK
     found = [Item(str(id), f"{base}/thread-{id}-1-1.html", f"Thread {id}", mark) for id in range(1, threads + 1)]
     items.put_waiting(conn, source.id, found, parts.now())
@@ -199,7 +199,7 @@ def make_known(conn: Connection, source: Source, threads: int, parts: Parts) -> 
 
 
 def show(name: str, count: int, done: Sequence[Round], memory: float) -> float:
-    """The best round counts, for its speed and for its CPU: the machine may be shared. Returns the speed."""
+    """Prints the best round, because the machine may be shared. Returns its speed."""
     fastest, cheapest = min(done, key=lambda one: one.seconds), min(done, key=lambda one: one.total_cpu)
     speed, cores = count / fastest.seconds, fastest.total_cpu / fastest.seconds
     cpu = {part: spent / count * 1000 for part, spent in cheapest.cpu.items()}
@@ -209,7 +209,7 @@ def show(name: str, count: int, done: Sequence[Round], memory: float) -> float:
 
 
 def memory_mb() -> float:
-    """Of this process and its reading processes; the sites and the peer are not ours."""
+    """Returns the memory of this process and its parsers, without the sites and the peer."""
     return own_memory_mb(os.getpid()) + sum(map(own_memory_mb, reading_processes()))
 
 

@@ -24,7 +24,7 @@ _PARAGRAPH = "The river rose by another hand's breadth overnight, and those who 
 
 
 def article_pages(most: int, archive: Path = pages.DATA / "pages" / "pages.tar.xz") -> tuple[list[bytes], str]:
-    """Pages with one article each, and a word about where they are from."""
+    """Returns pages with one article each, and where they come from."""
     if not archive.is_file():
         return [_made_up(number) for number in range(most or 300)], "made-up"
     found = [truth.html for truth in pages.truths(archive)]
@@ -42,7 +42,7 @@ def _made_up(number: int) -> bytes:
 
 
 def articles(most: int) -> loopback.Answer:
-    """A server of the article pages; the same pages stand on as many sites, and in as many rounds, as are asked for."""
+    """Returns a function that answers with the article pages, the same ones on every site and in every round."""
     return partial(_article_or_list, article_pages(most)[0])
 
 

@@ -63,7 +63,7 @@ Extract = Callable[[bytes, str], str]
 
 
 def truths(archive: Path = DATA / "pages" / "pages.tar.xz") -> Iterator[Truth]:
-    """The articles of both sets."""
+    """Yields the articles of both sets."""
     with tarfile.open(archive) as members:
         files = {
             member.name.removeprefix("./"): opened.read()
@@ -103,7 +103,7 @@ def quality(found: list[tuple[Truth, str]], set: str) -> Quality:
 
 
 def _shared(true: Counter[str], found: Counter[str]) -> tuple[float, float]:
-    """Precision and recall of what was found."""
+    """Returns precision and recall of what was found."""
     both = (true & found).total()
     if true == found:
         return 1.0, 1.0
@@ -124,7 +124,7 @@ def _shingles(text: str) -> Counter[str]:
 
 
 def measured(pages: list[Truth], ways: dict[str, Extract]) -> dict[str, tuple[list[tuple[Truth, str]], float]]:
-    """What each way finds, and its CPU seconds. They take turns page by page, so that a busy machine is fair."""
+    """Returns what each extractor finds and its CPU seconds. They take turns by page, so that noise hits both."""
     found: dict[str, list[tuple[Truth, str]]] = {name: [] for name in ways}
     seconds = dict.fromkeys(ways, 0.0)
     for extract in ways.values():

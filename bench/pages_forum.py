@@ -55,7 +55,7 @@ def is_held_out(name: str) -> bool:
 
 
 def measured(folder: Path, held_out: bool | None = None) -> Iterator[Measured]:
-    """Every page of a folder; only those held out, or only the others, where it says so."""
+    """Yields every page of a folder, or only those held out, or only the others."""
     for truth in sorted(folder.glob("*.json")):
         if held_out is None or is_held_out(truth.stem) == held_out:
             yield _measure(truth)
@@ -85,7 +85,7 @@ class Shares(NamedTuple):
 
 
 def shares(posts: list[Post], truth: str) -> Shares:
-    """Names stand in some truths and not in others: they count as found, and never as something else."""
+    """Returns the shares. Some reference texts contain the names of authors: a name always counts as found."""
     words = [_WORD.findall(plain(post.content).lower()) for post in posts]
     said = Counter(word for post in words for word in post)
     names = Counter(_WORD.findall(" ".join(f"{post.author} {post.title}" for post in posts).lower()))

@@ -40,7 +40,7 @@ def feeds() -> tuple[str, list[bytes]]:
 
 
 def least_cpu(rounds: int, work: Callable[[], object]) -> float:
-    """The best of several rounds: what the machine's other tenants cost is not ours."""
+    """Returns the best of several rounds, because the machine may be shared."""
     taken = []
     for _ in range(rounds):
         started = time.process_time()
@@ -64,7 +64,7 @@ def parsed(bodies: list[bytes]) -> None:
 
 
 def measured(bodies: list[bytes], rounds: int) -> dict[str, float]:
-    """CPU seconds of everything, of all but the costliest steps, and of parsing alone."""
+    """Returns CPU seconds of everything, of all but the costliest steps, and of parsing alone."""
     found = {"everything": least_cpu(rounds, lambda: pages(bodies))}
     with patch.object(posts, "clean_html", lambda html, base: html):
         found["without cleaning"] = least_cpu(rounds, lambda: pages(bodies))

@@ -115,7 +115,7 @@ def quoted_of(absent: str) -> str:
 
 
 def by_way_of(measured: str, absent: str, theirs: Outcome, ours: Outcome) -> str:
-    """What is quoted of a peer that cannot be had, scaled by what another peer takes here and took there."""
+    """Returns quoted figures of a peer that cannot run here, scaled by another peer that runs in both places."""
     quoted, then = QUOTED[absent], QUOTED[measured]
     first = quoted.first * theirs.first.total_cpu / then.first
     unchanged = quoted.unchanged * theirs.unchanged.total_cpu / then.unchanged
@@ -163,7 +163,7 @@ def verdict(goal: Goal, theirs: Outcome, ours: Outcome) -> str:
 
 
 def curve(what: str, sizes: list[int], measure: Callable[[int], tuple[Outcome, int]]) -> None:
-    """Whether a feed costs the same however many there are."""
+    """Prints whether the cost per feed stays the same as their number grows."""
     print(f"\n{what:<26} {'first pass':>18} {'unchanged':>18} {'MB':>6}")
     for size in sizes:
         outcome, visits = measure(size)
@@ -176,7 +176,7 @@ def curve(what: str, sizes: list[int], measure: Callable[[int], tuple[Outcome, i
 
 
 def _at_size(feeds: Corpus, posts_before: int, limit: float) -> tuple[Outcome, int]:
-    """The outcome, and for how many feeds."""
+    """Returns the outcome and its number of feeds."""
     with serving(feeds.folder) as server:
         poll = partial(headwater.poll, posts_before=posts_before)
         return run("headwater", poll, feeds.urls(server.plain), server, limit), len(feeds.names)

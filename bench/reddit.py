@@ -84,13 +84,13 @@ def list_as_in_the_highest_tier(conn: Connection) -> None:
 
 
 async def after(reddit: Simulator, share: float, round: Visiting) -> Round:
-    """A round of visits once something has happened in this share of the communities."""
+    """Runs a round of visits after something happened in this share of the communities."""
     reddit.step(share)
     return await round()
 
 
 def show(name: str, rounds: list[Round]) -> None:
-    """The best round counts: the machine may be shared."""
+    """Prints the best round, because the machine may be shared."""
     best = max(rounds, key=lambda one: one.visits / one.seconds)
     cheapest = min(rounds, key=lambda one: one.total_cpu)
     per_visit = {part: spent / cheapest.visits * 1000 for part, spent in cheapest.cpu.items()}
@@ -125,7 +125,7 @@ def beside_praw(communities: int, times: int) -> None:
 
 @contextmanager
 def followed(reddit: Simulator, communities: int) -> Iterator[Parts]:
-    """An empty store that follows them all."""
+    """Makes an empty store that follows them all."""
     environ = {
         "HEADWATER_REDDIT_RATE_LIMIT": "0",
         "HEADWATER_REDDIT_URL": reddit.url,

@@ -45,7 +45,7 @@ _add_posts = {
 
 
 class Took(NamedTuple):
-    """Milliseconds of each round."""
+    """The milliseconds of each round."""
 
     choosing: list[float]
     claiming: list[float]
@@ -89,7 +89,7 @@ def database(name: str, folder: Path) -> Iterator[Database]:
 
 
 def add_sources(conn: Connection, count: int) -> None:
-    """Only the first ones are due: the others within the next day."""
+    """Adds sources: the first ones are due now, the others within the next day."""
     rest = timedelta(days=1) / count
     due_at = [NOW - timedelta(hours=1) if number < DUE else NOW + number * rest for number in range(count)]
     rows = [(n + 1, f"https://www.reddit.com/r/c{n}", NOW, at, True) for n, at in enumerate(due_at)]
@@ -113,7 +113,7 @@ def choose(db: Database) -> float:
 
 
 def claim(db: Database) -> float:
-    """What was claimed is given back, so that the next one finds as much."""
+    """Returns the milliseconds of a claim. Gives the leases back, so that the next one finds as many."""
     began = time.perf_counter()
     granted = db.write_now(
         leases.claim_due, now=NOW, lease="bench", lease_for=timedelta(minutes=3), gap=timedelta(0), limit=BATCH

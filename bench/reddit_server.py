@@ -1,6 +1,6 @@
-"""The simulated Reddit for benchmarks: in a process of its own, with limits off, its pages made before they are asked.
+"""The simulated Reddit for benchmarks: in its own process, without rate limits, and with its pages kept in memory.
 
-It answers from memory, so that what is measured is whoever asks. `step` says what happens between two rounds.
+It answers from memory, so that only the client is measured. `step` moves the time between two rounds.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from urllib.parse import parse_qs, urlsplit
 
-from headwater.sim.communities import Habits, history
-from headwater.sim.reddit_http import Answer, answer_with_faults
-from headwater.sim.reddit_world import Clock, Faults, Limits, SimReddit
-from headwater.sim.serving import Ask
+from headwater.sim.reddit import answer
+from headwater.sim.reddit_world import Habits, Limits, SimReddit, history
+from headwater.sim.serving import Answer, Answered, Ask, Clock
 from loopback import listening, written
 
 POSTS_A_DAY = 60.0
@@ -34,12 +33,12 @@ class Simulator:
         self.url = url
 
     def step(self, share: float) -> None:
-        """Let a round pass in this share of the communities; in the others nothing happens."""
+        """Moves the time by a round in this share of the communities; in the others nothing happens."""
         self._pipe.send(share)
         self._pipe.recv()
 
     def requests(self) -> int:
-        """How many requests for a listing there were since this was asked the last time."""
+        """Returns the number of requests for a listing since the last call."""
         self._pipe.send("requests")
         return int(self._pipe.recv())
 
@@ -62,7 +61,7 @@ def name_of(number: int) -> str:
 
 
 class World:
-    """Communities with clocks of their own, so that some can stand still."""
+    """Communities with separate clocks, so that some can stand still."""
 
     def __init__(self, communities: int, scores_move: bool) -> None:
         begins = datetime.now(UTC) - 2 * LIVES
@@ -73,7 +72,7 @@ class World:
             posts = history(name_of(number), begins, LIVES, number, STILL)
             posts = posts if scores_move else [post._replace(liked=0) for post in posts]
             limits = Limits(requests=0, token_life=timedelta(days=365))
-            reddit = SimReddit({name_of(number): posts}, clock, limits, Faults(), keeps_record=False)
+            reddit = SimReddit({name_of(number): posts}, limits, keeps_record=False, clock=clock)
             reddit.tokens["token"] = datetime.max.replace(tzinfo=UTC)
             self._reddits.append(reddit)
         self._answers: dict[str, bytes] = {}
@@ -97,11 +96,11 @@ class World:
         parts = urlsplit(path)
         query: Mapping[str, str] = {name: values[0] for name, values in parse_qs(parts.query).items()}
         reddit = self._reddits[int(parts.path.split("/")[2][1:])]
-        return _written(answer_with_faults(reddit, Ask("GET", parts.path, query, "Bearer token")))
+        return _written(answer(reddit, Ask("GET", parts.path, query, "Bearer token")))
 
 
-def _written(answer: Answer) -> bytes:
-    """Compressed, as Reddit answers everybody who can read that."""
+def _written(answer: Answered) -> bytes:
+    """Returns the response compressed, as Reddit sends it."""
     body = gzip.compress(answer.body, 6)
     return written("200 OK", body, "Content-Type: application/json", "Content-Encoding: gzip")
 

@@ -41,7 +41,7 @@ Visiting = Callable[[], Awaitable[Round]]
 
 @contextmanager
 def store(settings: Mapping[str, str]) -> Iterator[Parts]:
-    """An empty store, without politeness to the loopback network."""
+    """Opens an empty store, with no gap between requests."""
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         impolite = {"HEADWATER_ALLOW_PRIVATE_NETWORKS": "127.0.0.0/8", "HEADWATER_HOST_GAP_SECONDS": "0"}
         parts = wire.open_parts(load({"HEADWATER_DATA_DIR": folder, **impolite, **settings}))
@@ -53,7 +53,7 @@ def store(settings: Mapping[str, str]) -> Iterator[Parts]:
 
 @asynccontextmanager
 async def rounds(parts: Parts, count: int) -> AsyncIterator[Visiting]:
-    """What visits `count` sources to their ends, by the loop of the product; its reading processes stay."""
+    """Yields a function that visits `count` sources with the crawl loop; its parsers keep running."""
     saved: list[SavedVisit] = []
     unfinished: list[SavedVisit] = []
     complete = asyncio.Event()
@@ -80,7 +80,7 @@ async def rounds(parts: Parts, count: int) -> AsyncIterator[Visiting]:
 
 
 def spent() -> dict[str, float]:
-    """CPU seconds of this process by thread, and of its reading processes, also of those that were replaced."""
+    """Returns CPU seconds of this process by thread, and of its parsers, including those that were replaced."""
     names = {thread.native_id: thread.name for thread in threading.enumerate()}
     found = {"loop": 0.0, "store": 0.0}
     for task in Path("/proc/self/task").iterdir():

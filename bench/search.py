@@ -48,7 +48,7 @@ def texts(count: int, chance: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def questions(chance: random.Random) -> list[tuple[str, str]]:
-    """(our words, the peer's query), from very common to rare, one word, two words and Chinese pairs."""
+    """Returns pairs of our words and the peer's query, from common to rare: one word, two words, Chinese pairs."""
     found = []
     for _ in range(ROUNDS):
         place = int(len(WORDS) ** chance.random())

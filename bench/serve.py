@@ -1,4 +1,4 @@
-"""What an answer costs the server: CPU milliseconds per request, from a store with folded stories.
+"""What a response costs the server: CPU milliseconds per request, from a store with folded stories.
 
     python bench/serve.py [--posts 572] [--requests 300]
 
@@ -51,7 +51,7 @@ PATHS = [
 
 
 class Answers(NamedTuple):
-    """What asking one path many times cost."""
+    """The cost of many requests to one path."""
 
     path: str
     milliseconds: float  # of CPU, per request
@@ -59,7 +59,7 @@ class Answers(NamedTuple):
 
 
 def fill(db: Database, count: int) -> str:
-    """Store so many posts of the last hours; returns a token for the API."""
+    """Stores so many posts of the last hours; returns a token for the API."""
     now = datetime.now(UTC)
     migrate.upgrade(db)
     db.write_now(hot.clean, timedelta(hours=24), now)
@@ -105,7 +105,7 @@ def _decisions(ids: list[int]) -> Iterator[Decision]:
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[int, int]]:
-    """A server on this folder's store: its process and its port."""
+    """Yields a server on this folder's store: its process and its port."""
     (port,) = free_ports(1)
     given = {"HEADWATER_DATA_DIR": str(folder), "HEADWATER_PORT": str(port), "HEADWATER_LOG_LEVEL": "error"}
     process = subprocess.Popen(
@@ -128,7 +128,7 @@ def _is_ready(port: int) -> bool:
 
 
 def ask(connection: http.client.HTTPConnection, path: str, token: str) -> int:
-    """The length of the answer."""
+    """Returns the length of the response."""
     connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
     answer = connection.getresponse()
     body = answer.read()

@@ -1,4 +1,4 @@
-"""A second opinion on clean HTML: another parser than the one that cleaned it looks for what must not be there."""
+"""A second check of clean HTML, with another parser than the one that cleaned it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMES = ("http:", "https:", "mailto:", "magnet:", "ftp:", "gemini:", "tel:", "
 
 
 def unsafe_in(html: str) -> list[str]:
-    """What a browser would find in a fragment that must not be there; also that it does not stay in its place."""
+    """Returns what a browser would find in a fragment that must not be there, or that it breaks out of its place."""
     tags, attributes = frozenset(TAGS.split()), frozenset(ATTRIBUTES.split())
     page = LexborHTMLParser(f'<body><div id="in">{html}</div><p id="after"></p></body>')
     inside = page.css_first("#in")
@@ -41,7 +41,7 @@ def unsafe_in(html: str) -> list[str]:
 
 
 def _as_browsed(address: str | None) -> str:
-    """The URL standard: tabs and line breaks in an address count for nothing, wherever they stand."""
+    """Removes tabs and line breaks, which the URL standard ignores anywhere in an address."""
     return (address or "").translate(_IGNORED).strip().lower()
 
 

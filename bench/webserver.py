@@ -1,4 +1,4 @@
-"""A local nginx that serves a corpus in three ways: plain, over TLS, and without anything to ask conditionally with."""
+"""A local nginx that serves a corpus in three ways: plain, over TLS, and without validators."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def _write_certificates(folder: Path) -> None:
-    """An authority of our own, and a certificate of it for 127.0.0.1."""
+    """Makes a certificate authority and its certificate for 127.0.0.1."""
     now = datetime.datetime.now(datetime.UTC)
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Headwater benchmark")])

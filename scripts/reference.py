@@ -59,14 +59,20 @@ def _settings() -> Iterator[str]:
 
 
 def _schedule() -> Iterator[str]:
-    yield f"# Periodic work\n\n{NOTE}"
-    yield "Times are clock times in UTC. What runs every 2 h runs at 00:00, 02:00 and so on; 1 day means midnight."
-    yield "`headwater up` also runs everything once when it starts.\n"
-    yield "A run may start late, because others in its queue took long or the machine was asleep. If it has expired by"
-    yield "then, it is skipped. Otherwise it runs late. Several processes can run the same work without harm.\n"
-    yield "`headwater run NAME` runs it now. The task name works too. `tasks.crawler.crawl_community` has no time"
-    yield "of its own: use `headwater crawl SOURCE`.\n"
-    yield "| name | every | expires after | queue | task | what it does |\n|---|---|---|---|---|---|"
+    yield f"""# Periodic work
+
+{NOTE}
+Times are clock times in UTC. What runs every 2 h runs at 00:00, 02:00 and so on; 1 day means midnight.
+`headwater up` also runs everything once when it starts.
+
+A run may start late, because others in its queue took long or the machine was asleep. If it has expired by
+then, it is skipped. Otherwise it runs late. Several processes can run the same work without harm.
+
+`headwater run NAME` runs it now. The task name works too. `tasks.crawler.crawl_community` has no time
+of its own: use `headwater crawl SOURCE`.
+
+| name | every | expires after | queue | task | what it does |
+|---|---|---|---|---|---|"""
     for job in JOBS:
         expires = every(job.expires) if job.expires else ""
         yield f"| `{job.name}` | {every(job.every)} | {expires} | `{job.queue}` | `{job.task}` | {job.does} |"
@@ -74,13 +80,18 @@ def _schedule() -> Iterator[str]:
 
 
 def _events() -> Iterator[str]:
-    yield f"# Events\n\n{NOTE}"
-    yield "An event commits in the same transaction as the change it describes. Events with the same key stay in"
-    yield "order.\n"
-    yield "Events are CloudEvents 1.0. A Kafka record has the attributes as `ce_*` headers. A webhook has"
-    yield "them as `ce-*` headers. A server-sent event is the whole event as JSON."
-    yield "The domain, which is the first word of the kind, names the topic `events.<domain>`.\n"
-    yield "A version can gain fields. Any other change makes a new version.\n"
+    yield f"""# Events
+
+{NOTE}
+An event commits in the same transaction as the change it describes. Events with the same key stay in
+order.
+
+Events are CloudEvents 1.0. A Kafka record has the attributes as `ce_*` headers. A webhook has
+them as `ce-*` headers. A server-sent event is the whole event as JSON.
+The domain, which is the first word of the kind, names the topic `events.<domain>`.
+
+A version can gain fields. Any other change makes a new version.
+"""
     for kind in KINDS:
         yield f"## `{kind.name}`\n\n{kind.meaning} Version {kind.version}, key `{kind.key}`.\n"
         yield "| field | meaning |\n|---|---|"

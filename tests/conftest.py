@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
@@ -12,12 +13,16 @@ import pytest
 import structlog
 
 from api.running import Running, running
+from headwater import wire
 from headwater.model import Reader
+from headwater.settings import load
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.people import accounts
+from headwater.wire import Parts
 from support.posts import NOON
 from support.services import empty_redis_database, fresh_postgres_database, service_url, worker
+from support.web import ALLOW_LOOPBACK, Web, web
 
 NO_DATA = "no measuring data"
 DATA = Path(os.environ.get("HEADWATER_TEST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -96,6 +101,38 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'headwater.db'}"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture
+def environ(store_url: str, tmp_path: Path) -> dict[str, str]:
+    """The settings of a Headwater that may visit loopback, with no gap between its requests to a host."""
+    return {
+        **ALLOW_LOOPBACK,
+        "HEADWATER_DATABASE_URL": store_url,
+        "HEADWATER_DATA_DIR": str(tmp_path / "data"),
+        "HEADWATER_HOST_GAP_SECONDS": "0",
+    }
+
+
+@pytest.fixture
+def parts(environ: dict[str, str]) -> Iterator[Parts]:
+    opened = wire.open_parts(load(environ))
+    wire.prepare_store(opened)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def world() -> Iterator[Web]:
+    with web() as made:
+        yield made
+
+
+@pytest.fixture
+def until_the_end() -> Iterator[ExitStack]:
+    """Whatever the test enters into this is closed after it, the last first."""
+    with ExitStack() as stack:
+        yield stack
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headwater import __version__
-from headwater.cli.output import every
+from headwater.cli.session import every
 from headwater.crawl.monitors import WATCHED
 from headwater.work.periodic import JOBS
 

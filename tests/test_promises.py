@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from support.scripts import load_script
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBERS = {"A": 15, "B": 10, "C": 14, "D": 12, "E": 13, "F": 12, "H": 98}
@@ -15,13 +15,7 @@ NUMBERS = {"A": 15, "B": 10, "C": 14, "D": 12, "E": 13, "F": 12, "H": 98}
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("promises", ROOT / "scripts" / "promises.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["promises"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("scripts/promises.py")
 
 
 @pytest.fixture(scope="module")

@@ -23,11 +23,11 @@ PROGRAMS = corpus.CACHE / "peers"
 
 
 class CannotBeHad(Exception):
-    """The peer cannot be installed or does not run here; the text says why."""
+    """Raised if a peer cannot be installed or run here; the text says why."""
 
 
 class Job(NamedTuple):
-    """What a peer has to do: read these feeds, and then once more when nothing has changed."""
+    """The job of a peer: read these feeds, and once more when nothing has changed."""
 
     urls: list[str]
     folder: Path  # empty, for the peer's own files
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 def environment(job: Job, **more: str) -> dict[str, str]:
-    """A small, predictable environment in which the benchmark's own certificate is trusted."""
+    """Returns a small environment in which the benchmark's own certificate is trusted."""
     trust = dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"), str(job.authority))
     return {"HOME": str(job.folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **trust, **more}
 
@@ -54,7 +54,7 @@ Command = Sequence[str | os.PathLike[str]]
 
 
 def run_to_its_end(command: Command, job: Job, env: Mapping[str, str], database: int | None = None) -> Pass:
-    """One pass of a peer that is started for each pass and ends by itself."""
+    """Measures one pass of a peer that is started for each pass and ends by itself."""
     database_before, start = cpu_seconds(database) if database else 0.0, time.monotonic()
     with (job.folder / "log").open("ab") as log:
         process = subprocess.Popen(command, env=env, cwd=job.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -93,7 +93,7 @@ def last_words(job: Job) -> str:
 
 
 def python_with(*packages: str) -> Path:
-    """The Python of a virtual environment of its own, with these packages in it."""
+    """Returns the Python of a virtual environment with these packages."""
     folder = PROGRAMS / f"python-{packages[0]}"
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
@@ -125,7 +125,7 @@ def debian_program(name: str, package: str) -> str:
 
 
 def go_program(package: str, module: str, version: str, tags: str = "") -> Path:
-    """A Go program built from its module; one in PATH goes first. `version` may be "latest"."""
+    """Returns a Go program: one in PATH, or built from its module. `version` may be "latest"."""
     name = package.removesuffix("/v2").rpartition("/")[2].partition(".")[0]
     built = PROGRAMS / f"{name}-{version}" / name
     on_path, go = shutil.which(name), shutil.which("go")
@@ -149,7 +149,7 @@ def go_program(package: str, module: str, version: str, tags: str = "") -> Path:
 
 
 def go_version(program: Path, module: str) -> str:
-    """The version of the module that a Go program was built from."""
+    """Returns the version of the module that a Go program was built from."""
     go = shutil.which("go")
     parts = subprocess.run([go, "version", "-m", program], capture_output=True, text=True).stdout if go else ""
     found = re.search(rf"\s{re.escape(module)}\s+(v\S+)", parts)

@@ -20,7 +20,7 @@ _PERMUTATIONS = 64
 
 
 def terms(text: str) -> list[str]:
-    """Words, and pairs of Chinese signs."""
+    """Returns words, and pairs of Chinese characters."""
     found = _TERM.findall(text.lower())
     pairs = [word + after if word > "\u2fff" and after > "\u2fff" else word for word, after in pairwise(found)]
     return pairs + found[-1:]
@@ -29,28 +29,30 @@ def terms(text: str) -> list[str]:
 def by_datasketch(texts: list[str], threshold: float) -> list[int]:
     from datasketch import MinHash, MinHashLSH  # type: ignore[import-not-found]  # only in the peer's own environment
 
-    index = MinHashLSH(threshold=threshold, num_perm=_PERMUTATIONS)
-    groups: list[int] = []
-    for number, text in enumerate(texts):
+    def sketched(text: str) -> Any:
         sketch = MinHash(num_perm=_PERMUTATIONS)
         sketch.update_batch([term.encode() for term in terms(text)])
-        found = index.query(sketch)
-        if found:
-            groups.append(groups[min(found)])
-        else:
-            index.insert(number, sketch)
-            groups.append(number)
-    return groups
+        return sketch
+
+    return _grouped(texts, MinHashLSH(threshold=threshold, num_perm=_PERMUTATIONS), sketched)
 
 
 def by_rensa(texts: list[str], threshold: float) -> list[int]:
     from rensa import RMinHash, RMinHashLSH  # type: ignore[import-not-found]  # only in the peer's own environment
 
-    index = RMinHashLSH(threshold=threshold, num_perm=_PERMUTATIONS, num_bands=16)
-    groups: list[int] = []
-    for number, text in enumerate(texts):
+    def sketched(text: str) -> Any:
         sketch = RMinHash(num_perm=_PERMUTATIONS, seed=1)
         sketch.update(terms(text))
+        return sketch
+
+    return _grouped(texts, RMinHashLSH(threshold=threshold, num_perm=_PERMUTATIONS, num_bands=16), sketched)
+
+
+def _grouped(texts: list[str], index: Any, sketched: Callable[[str], Any]) -> list[int]:
+    """Puts each text into the group of the earliest one that the index finds for it."""
+    groups: list[int] = []
+    for number, text in enumerate(texts):
+        sketch = sketched(text)
         found = index.query(sketch)
         if found:
             groups.append(groups[min(found)])

@@ -1,4 +1,4 @@
-"""Made-up posts, like real ones where it matters to an index: frequencies of words, lengths, repeats, near misses."""
+"""Made-up posts that load an index like real ones: word frequencies, lengths, repeats, near misses."""
 
 from __future__ import annotations
 
@@ -8,53 +8,18 @@ from itertools import accumulate
 
 VOCABULARY = 200_000
 WINDOW_SECONDS = 72 * 3600
-_SYLLABLES = (
-    "ba",
-    "be",
-    "bi",
-    "co",
-    "da",
-    "de",
-    "fa",
-    "ga",
-    "ha",
-    "in",
-    "ka",
-    "la",
-    "le",
-    "ma",
-    "mi",
-    "na",
-    "no",
-    "pa",
-)
+_BEGINNINGS = "ba be bi co da de fa ga ha in ka la le ma mi na no pa"
+_SYLLABLES = tuple(_BEGINNINGS.split())
 _ENDINGS = ("ra", "re", "ri", "sa", "se", "ta", "te", "ti", "to", "un", "va", "we", "ter", "ing", "ment", "sion")
-_SMALL = [
-    "the",
-    "of",
-    "and",
-    "to",
-    "in",
-    "a",
-    "for",
-    "is",
-    "on",
-    "that",
-    "with",
-    "as",
-    "by",
-    "at",
-    "from",
-    "it",
-    "this",
-]
+_SMALL_WORDS = "the of and to in a for is on that with as by at from it this"
+_SMALL = _SMALL_WORDS.split()
 _BEFORE = ("BREAKING: ", "JUST IN: ", "RT @newsroom: ", "【快讯】", "🔥 ", "WATCH: ")
 _BEHIND = (" - Reuters", " | BBC News", " https://t.co/a1B2c3D4", " #breaking", " via @agency", " 😂")
 _SIGNS = [chr(0x4E00 + number) for number in range(3500)]
 
 
 def posts(count: int, seed: int = 1) -> Iterator[tuple[str, float]]:
-    """Texts with their times. One in four repeats one of the last thousands with an edit; one in fifty nearly does."""
+    """Yields texts with times. One in four repeats a recent one with an edit; one in fifty is a near miss."""
     chance = random.Random(seed)
     vocabulary = _vocabulary(chance)
     weights = list(accumulate(1 / (rank + 8) for rank in range(VOCABULARY)))
@@ -75,7 +40,7 @@ def posts(count: int, seed: int = 1) -> Iterator[tuple[str, float]]:
 
 
 def _vocabulary(chance: random.Random) -> list[str]:
-    """Words in the order of their frequency: the rarer, the longer."""
+    """Returns words by frequency: the rarer, the longer."""
     words = list(_SMALL)
     while len(words) < VOCABULARY:
         syllables = chance.choices(_SYLLABLES, k=1 + min(3, len(words) // 300))

@@ -1,4 +1,4 @@
-"""A PostgreSQL that nobody else uses, so that its CPU can be counted with that of the program that needs it."""
+"""A separate PostgreSQL, so that its CPU can be counted with that of the program that uses it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Database(NamedTuple):
 
 @contextmanager
 def fresh_database(folder: Path) -> Iterator[Database]:
-    """An empty database on a server that is started for it, with its data in `folder`, and stopped afterwards."""
+    """Starts a server with its data in `folder`, yields an empty database, and stops the server."""
     # The script keeps one set of servers for each checkout; a copy of it elsewhere has its own.
     services = folder / "scripts" / "services"
     services.parent.mkdir()

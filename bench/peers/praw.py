@@ -35,7 +35,7 @@ for round in range(rounds):
 
 
 def start(url: str, communities: int, rounds: int) -> tuple[str, subprocess.Popen[str]]:
-    """Its version and its process, which prints a line for each round and waits for one before the next."""
+    """Returns its version and its process, which prints a line per round and waits for one before the next."""
     python = python_with("praw")
     command: list[str | Path] = [python, "-c", PROGRAM, url, str(communities), str(rounds)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

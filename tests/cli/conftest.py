@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from support.web import ALLOW_LOOPBACK, Web, web
+from support.web import ALLOW_LOOPBACK
 
 
 class Ran(NamedTuple):
@@ -21,12 +21,6 @@ class Ran(NamedTuple):
     @property
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.out.splitlines()]
-
-
-@pytest.fixture
-def world() -> Iterator[Web]:
-    with web() as made:
-        yield made
 
 
 @pytest.fixture

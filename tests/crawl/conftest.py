@@ -1,40 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from headwater import wire
 from headwater.model import Reader
-from headwater.settings import load
 from headwater.wire import Parts
-from support.web import ALLOW_LOOPBACK, Web, web
-
-
-@pytest.fixture
-def world() -> Iterator[Web]:
-    with web() as made:
-        yield made
-
-
-@pytest.fixture
-def environ(store_url: str, tmp_path: Path) -> dict[str, str]:
-    """The settings of a Headwater that may visit loopback, with no politeness between its visits."""
-    return {
-        **ALLOW_LOOPBACK,
-        "HEADWATER_DATABASE_URL": store_url,
-        "HEADWATER_DATA_DIR": str(tmp_path / "data"),
-        "HEADWATER_HOST_GAP_SECONDS": "0",
-    }
-
-
-@pytest.fixture
-def parts(environ: dict[str, str]) -> Iterator[Parts]:
-    opened = wire.open_parts(load(environ))
-    wire.prepare_store(opened)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -22,13 +22,12 @@ from headwater.events.catalogue import SOURCE_ADDED, SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer
 from headwater.events.kafka import follow
 from headwater.events.kafka.setup import Cluster
-from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.outbox import LoggedEvent, LogPosition
 from support.kafka import kafka_address, own_cluster, publish, topics_made
-from support.log import Recorder, an_event, append, consume_all, number_of
+from support.log import Recorder, an_event, append, consume_all, database_with, number_of
 from support.posts import NOON
 from support.services import fresh_postgres_database, service_url
 
@@ -103,17 +102,20 @@ class KafkaLog(OutboxLog):
                 self.records += [record for record in self.member.consume(1000, 0.1) if record.error() is None]
 
 
+EFFECTS = "CREATE TABLE effects (number INTEGER NOT NULL)"
+
+
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Database]:
     """Made once: a schema takes PostgreSQL a second."""
-    with fresh_postgres_database(service_url("postgres")) as url:
-        yield from with_effects(url)
+    with fresh_postgres_database(service_url("postgres")) as url, database_with(url, EFFECTS) as made:
+        yield made
 
 
 @pytest.fixture(params=["sqlite", "postgres", "kafka"])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutboxLog]:
     if request.param == "sqlite":
-        for db in with_effects(f"sqlite:///{tmp_path / 'headwater.db'}"):
+        with database_with(f"sqlite:///{tmp_path / 'headwater.db'}", EFFECTS) as db:
             yield OutboxLog(db)
         return
     db = request.getfixturevalue("postgres")
@@ -126,14 +128,6 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutboxLog]:
         log = KafkaLog(db, cluster)
         yield log
         log.member.close()
-
-
-def with_effects(url: str) -> Iterator[Database]:
-    db = Database(url)
-    migrate.upgrade(db)
-    db.write_now(lambda conn: conn.execute(text("CREATE TABLE effects (number INTEGER NOT NULL)")))
-    yield db
-    db.close()
 
 
 class Ledger(Recorder):

@@ -7,20 +7,16 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import outbox
-from support.log import Recorder, append, consume_some
+from support.log import Recorder, append, consume_some, database_with
 from support.posts import NOON
 
 
 @pytest.fixture
 def db(postgres_url: str) -> Iterator[Database]:
-    database = Database(postgres_url)
-    migrate.upgrade(database)
-    database.write_now(lambda conn: conn.execute(text("CREATE TABLE other (number INTEGER)")))
-    yield database
-    database.close()
+    with database_with(postgres_url, "CREATE TABLE other (number INTEGER)") as database:
+        yield database
 
 
 def test_the_order_of_a_key_is_that_of_its_changes_not_that_of_when_transactions_began(db: Database) -> None:  # E2

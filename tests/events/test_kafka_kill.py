@@ -17,23 +17,19 @@ from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
 from headwater.events.kafka.follow import follow
 from headwater.events.kafka.setup import set_up
-from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log.outbox import LoggedEvent
 from support.checkout import Checkout
 from support.kafka import RETENTION, kafka_address, own_cluster
-from support.log import append, number_of
+from support.log import append, database_with, number_of
 
 KEYS, EVENTS = 7, 3000
 
 
 @pytest.fixture
 def database(postgres_url: str) -> Iterator[Database]:
-    database = Database(postgres_url)
-    migrate.upgrade(database)
-    database.write_now(lambda conn: conn.execute(text("CREATE TABLE effects (at bigserial, key text, number int)")))
-    yield database
-    database.close()
+    with database_with(postgres_url, "CREATE TABLE effects (at bigserial, key text, number int)") as database:
+        yield database
 
 
 @pytest.fixture

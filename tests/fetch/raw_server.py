@@ -15,6 +15,10 @@ PUBLIC_ONLY = AddressGuard()
 Speaker = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
 
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
 class RawServer:
     """Reads heads of requests and answers with raw bytes, or lets `speak` write whatever it likes."""
 
@@ -74,3 +78,20 @@ def answer(status: str = "200 OK", body: bytes = b"", **headers: str) -> bytes:
 
 def path_of(head: bytes) -> str:
     return head.split(b" ", 2)[1].decode()
+
+
+async def drip(writer: asyncio.StreamWriter, piece: bytes) -> None:
+    while True:
+        writer.write(piece)
+        await writer.drain()
+        await asyncio.sleep(0.02)
+
+
+async def dripping_head(head: bytes, writer: asyncio.StreamWriter) -> None:
+    writer.write(HEAD)
+    await drip(writer, b"X-More: 1\r\n")
+
+
+async def dripping_body(head: bytes, writer: asyncio.StreamWriter) -> None:
+    writer.write(CHUNKED)
+    await drip(writer, b"1\r\n<\r\n")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from fetch.raw_server import RawServer, answer, path_of
+from fetch.raw_server import CHUNKED, HEAD, RawServer, answer, dripping_body, dripping_head, path_of
 from headwater.errors import AnswerBroken, AnswerTooLarge, ConnectionFailed, TimedOut
 from headwater.fetch.client import Client
 from headwater.model import Request
@@ -16,16 +16,6 @@ from headwater.model import Request
 Serve = Callable[..., Awaitable[RawServer]]
 NewClient = Callable[..., Client]
 Writer = asyncio.StreamWriter
-
-HEAD = b"HTTP/1.1 200 OK\r\n"
-CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
-
-
-async def drip(writer: Writer, piece: bytes) -> None:
-    while True:
-        writer.write(piece)
-        await writer.drain()
-        await asyncio.sleep(0.02)
 
 
 async def flood(writer: Writer, piece: bytes) -> None:
@@ -41,11 +31,7 @@ async def until_closed(server: RawServer) -> None:
 
 async def test_dripping_headers_end_at_the_total_deadline(serve: Serve, new_client: NewClient) -> None:
     # H21
-    async def speak(head: bytes, writer: Writer) -> None:
-        writer.write(HEAD)
-        await drip(writer, b"X-More: 1\r\n")
-
-    server = await serve(speak)
+    server = await serve(dripping_head)
     with pytest.raises(TimedOut, match=r"0\.3 s"):
         await new_client().fetch(Request(server.url()), timeout=0.3)
     await until_closed(server)
@@ -53,11 +39,7 @@ async def test_dripping_headers_end_at_the_total_deadline(serve: Serve, new_clie
 
 async def test_a_dripping_body_ends_at_the_total_deadline(serve: Serve, new_client: NewClient) -> None:
     # H22
-    async def speak(head: bytes, writer: Writer) -> None:
-        writer.write(CHUNKED)
-        await drip(writer, b"1\r\nx\r\n")
-
-    server = await serve(speak)
+    server = await serve(dripping_body)
     with pytest.raises(TimedOut):
         await new_client(timeout=0.3).fetch(Request(server.url()))
     await until_closed(server)

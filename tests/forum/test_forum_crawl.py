@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +12,12 @@ from sqlalchemy import select
 from headwater import wire
 from headwater.crawl.record import report
 from headwater.follow.add import follow
-from headwater.ids import uuid7
 from headwater.model import SavedVisit
-from headwater.settings import load
 from headwater.sim.forum import serving
 from headwater.sim.forum_world import Habits, SimForum, simulated
-from headwater.store.sources import leases
 from headwater.store.tables import event_outbox, posts, sources
 from headwater.wire import Parts
-from support.web import ALLOW_LOOPBACK
+from support.posts import claim
 
 WAYS = {"discuz": "/bbs/forum-1-1.html", "discourse": "/talk/c/mining/1"}
 
@@ -34,31 +30,12 @@ def sim() -> Iterator[SimForum]:
         yield served
 
 
-@pytest.fixture
-def parts(store_url: str, tmp_path: Path) -> Iterator[Parts]:
-    environ = {
-        **ALLOW_LOOPBACK,
-        "HEADWATER_DATABASE_URL": store_url,
-        "HEADWATER_DATA_DIR": str(tmp_path / "data"),
-        "HEADWATER_HOST_GAP_SECONDS": "0",
-    }
-    opened = wire.open_parts(load(environ))
-    wire.prepare_store(opened)
-    yield opened
-    opened.close()
-
-
 async def visited(parts: Parts, source_id: int) -> dict[str, Any]:
     """Visit the source until its crawl has come to an end; returns the last report."""
     saved: list[SavedVisit] = []
     for _ in range(20):
         async with wire.crawling(parts, saved.append) as crawler:
-            lease, for_long = uuid7(), timedelta(seconds=180)
-            now = parts.now()
-            granted = await parts.db.write(
-                leases.claim_named, [source_id], now=now, lease=lease, lease_for=for_long, gap=timedelta(0)
-            )
-            crawler.start(granted)
+            crawler.start(await claim(parts, source_id))
             await crawler.settle()
         last = report(saved[-1])
         if not last["unfinished"]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -15,7 +12,7 @@ import pytest
 from headwater.model import Item, Page, Post, Request, Response, Source, SourceState
 from headwater.sim.forum import serving
 from headwater.sim.forum_world import Habits, SimForum, SimPost, simulated
-from headwater.sim.reddit_world import Faults
+from headwater.sim.serving import Faults
 from headwater.sources import forum
 from headwater.text import plain
 
@@ -78,7 +75,7 @@ def test_every_post_of_a_board_is_read(sim: SimForum, way: str, number: int, boa
             assert " ".join(version.text.split()) in plain(got.content)
             assert post.created_at - minute < got.created_at <= post.created_at
             assert [image.url for image in got.images] == (
-                [f"{sim.url}/pictures/{post.picture}.png"] if post.picture else []
+                [f"{sim.url}/pictures/{post.image}.png"] if post.image else []
             )
 
 
@@ -113,7 +110,7 @@ def test_it_has_what_forums_have() -> None:
     assert len({post.id for post in posts}) == len(posts)
     assert any(len(post.versions) > 1 for post in posts)
     assert any(post.deleted_at for post in posts)
-    assert any(post.picture for post in posts)
+    assert any(post.image for post in posts)
     assert any(post.answers for post in posts)
     assert any(len(thread.posts) > 25 for thread in world.threads.values())
 
@@ -160,17 +157,3 @@ def test_both_ways_in_are_recognised_and_the_index_names_the_boards(sim: SimForu
     ):
         source = Source(1, "forum", sim.url + path)
         assert forum.recognise(source, fetched(Request(source.address), sim.clock.now())) == settings
-
-
-def test_it_runs_as_a_program() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "headwater.sim.forum", "--port", "0", "--seed", "1"], stdout=subprocess.PIPE, text=True
-    ) as program:
-        try:
-            assert program.stdout is not None
-            url = program.stdout.readline().split()[0].partition("/bbs/")[0]
-            asked = urllib.request.Request(f"{url}/sim/clock?seconds=60", method="POST")
-            with urllib.request.urlopen(asked) as answer:
-                assert "now" in json.load(answer)
-        finally:
-            program.terminate()

@@ -9,6 +9,10 @@ from typing import NamedTuple
 from fetch.raw_server import Speaker, answer, path_of
 
 SENTENCE = "The port says that the third crane is older than the town, and that nobody asked for another one. "
+WALLS = {
+    "bot wall": "<!DOCTYPE html><html><title>Just a moment...</title><body><div id='cf-chl-x'></div></body></html>",
+    "login": "<html><body><form action='/login'><input name='u'><input type='password' name='p'></form></body></html>",
+}
 NO_RULES = answer("404 Not Found", body=b"no rules")
 
 

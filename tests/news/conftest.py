@@ -1,48 +1,29 @@
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
-from datetime import timedelta
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from headwater import urls, wire
 from headwater.crawl.record import report
-from headwater.ids import uuid7
 from headwater.model import Reader
-from headwater.settings import load
 from headwater.sim.news import serving
-from headwater.sim.news_world import SimNews
 from headwater.store import sources
-from headwater.store.sources import leases
 from headwater.wire import Parts
-from support.web import ALLOW_LOOPBACK
+from support.living import serve_fixture
+from support.posts import claim
 
 Visit = Callable[[int], Awaitable[dict[str, Any]]]
 Follow = Callable[..., int]
 
 
-@pytest.fixture
-def serve() -> Iterator[Callable[[SimNews], SimNews]]:
-    with ExitStack() as stack:
-        yield lambda site: stack.enter_context(serving(site))
+serve = serve_fixture(serving)
 
 
 @pytest.fixture
-def parts(store_url: str, tmp_path: Path) -> Iterator[Parts]:
-    environ = {
-        **ALLOW_LOOPBACK,
-        "HEADWATER_DATABASE_URL": store_url,
-        "HEADWATER_DATA_DIR": str(tmp_path / "data"),
-        "HEADWATER_HOST_GAP_SECONDS": "0",
-        "HEADWATER_READER_PROCESSES": "1",
-    }
-    opened = wire.open_parts(load(environ))
-    wire.prepare_store(opened)
-    yield opened
-    opened.close()
+def environ(environ: dict[str, str]) -> dict[str, str]:
+    return {**environ, "HEADWATER_READER_PROCESSES": "1"}
 
 
 @pytest.fixture
@@ -65,15 +46,7 @@ def visit(parts: Parts) -> Visit:
     async def once(source_id: int) -> dict[str, Any]:
         reports: list[dict[str, Any]] = []
         async with wire.crawling(parts, lambda saved: reports.append(report(saved))) as crawler:
-            granted = await parts.db.write(
-                leases.claim_named,
-                [source_id],
-                now=parts.now(),
-                lease=uuid7(),
-                lease_for=timedelta(seconds=parts.settings.lease_seconds),
-                gap=timedelta(0),
-            )
-            crawler.start(granted)
+            crawler.start(await claim(parts, source_id))
             await crawler.settle()
         return reports[0]
 

@@ -20,7 +20,7 @@ from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard
 from headwater.model import Request, Source, SourceState
 from headwater.sources import news
-from support.web import Answer, Web, web
+from support.web import Answer, Web
 
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 SCRIPTED = """<!doctype html><title>The Daily</title><main id=list></main><script>
@@ -77,9 +77,8 @@ def forbidden(address: str = "127.0.0.2") -> Iterator[Forbidden]:
 
 
 @pytest.fixture
-def site() -> Iterator[Web]:
-    with web() as site:
-        yield site
+def site(world: Web) -> Web:
+    return world
 
 
 @pytest.fixture

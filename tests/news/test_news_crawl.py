@@ -95,7 +95,7 @@ async def test_ascending_ids_go_on_where_the_last_crawl_ended(
     site.clock.advance(timedelta(hours=3))
     before = len(site.asked)
     assert (await visit(source))["new"] == 3
-    assert site.asked[before].path == f"/api/articles?min_id={highest}"
+    assert site.asked[before].address == f"/api/articles?min_id={highest}"
 
 
 @pytest.mark.skipif(which("chromium") is None, reason="no chromium (scripts/services install chromium)")

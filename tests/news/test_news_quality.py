@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-BENCH = Path(__file__).resolve().parents[2] / "bench" / "pages.py"
+from support.scripts import load_script
+
 PAGES = 60  # of each set; all of them take a minute
 
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_pages", BENCH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["bench_pages"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("bench/pages.py")
 
 
 def test_the_measures_are_those_of_the_benchmarks(bench: ModuleType) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,7 +16,10 @@ import pytest
 from headwater import urls, wire
 from headwater.crawl.visit.listing import PAGES_AT_ONCE
 from headwater.model import Reader
-from headwater.sim import forum_http, forum_world, news_http, news_world, x_accounts, x_http, x_world
+from headwater.sim import forum as sim_forum
+from headwater.sim import forum_world, news_world, x_world
+from headwater.sim import news as sim_news
+from headwater.sim import x as sim_x
 from headwater.store import sources
 from headwater.wire import Parts
 from support.fire import Fire, states, stored_ids
@@ -50,18 +54,18 @@ def forum(gate: Gate, path: str, profile: str) -> Iterator[Site]:
         for thread in threads
         for post in thread.posts_at(made.clock.now())
     }
-    with gate.before(forum_http.door_of(made)) as made.url:
+    with gate.before(partial(sim_forum.answer, made)) as made.url:
         yield Site("forum", made.url + path, {"profile": profile}, ids, len(threads))
 
 
 @contextmanager
 def news(gate: Gate, path: str, **settings: str) -> Iterator[Site]:
     made = news_world.simulated(seed=7, before=ARTICLES, after=0)
-    with gate.before(news_http.door_of(made)) as made.url:
+    with gate.before(partial(sim_news.answer, made)) as made.url:
         listed = {name: value.format(site=made.url, cursor="{cursor}") for name, value in settings.items()}
         host = made.url.removeprefix("http://")
         ids = {
-            str(article.id) if settings else host + news_http.address_of(article)  # a list of JSON names ids of its own
+            str(article.id) if settings else host + sim_news.address_of(article)  # a list of JSON names ids of its own
             for article in made.shown()
         }
         yield Site("news", made.url + path, listed, ids, ARTICLES)
@@ -69,11 +73,11 @@ def news(gate: Gate, path: str, **settings: str) -> Iterator[Site]:
 
 @contextmanager
 def x(gate: Gate, address: str) -> Iterator[Site]:
-    habits = {"hashrate": x_accounts.Habits(posts_per_day=300)}
+    habits = {"hashrate": x_world.Habits(posts_per_day=300)}
     made = x_world.simulated(habits, seed=7, begins=wire.utc_now() - 2 * DAY, lasts=2 * DAY)
     made.clock.advance(2 * DAY - timedelta(minutes=5))
     ids = {str(post.id) for post in made.posts["hashrate"] if post.is_listed(made.clock.now())}
-    with gate.before(x_http.door_of(made)) as made.url:
+    with gate.before(partial(sim_x.answer, made)) as made.url:
         environ = {"HEADWATER_X_API_URL": made.url, "HEADWATER_X_BEARER_TOKEN": made.token}
         settings = {"page_size": 10, "max_pages": 0, "history": 10_000}
         yield Site("x", address, settings, ids, environ=environ)
@@ -106,17 +110,25 @@ def add(parts: Parts, owner: Reader, site: Site) -> None:
     )
 
 
+def crawled_under_fire(
+    parts: Parts, owner: Reader, serve: Callable[[Gate], Any], environ: dict[str, str]
+) -> tuple[Site, Fire]:
+    """Serves a site and crawls all of it in processes that are killed."""
+    gate = Gate()
+    with serve(gate) as site:
+        add(parts, owner, site)
+        fire = Fire(parts, gate, {**environ, **site.environ})
+        fire.crawl(KILLS)
+    return site, fire
+
+
 @pytest.mark.parametrize("name", SITES)
 def test_a_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_again(
     environ: dict[str, str], parts: Parts, owner: Reader, name: str
 ) -> None:  # B10
-    gate = Gate()
-    with SITES[name](gate) as site:
-        add(parts, owner, site)
-        # Without any gap a few pages would be asked for ahead, and all of those would be in flight.
-        alone = {"HEADWATER_READER_PROCESSES": "1", "HEADWATER_HOST_GAP_SECONDS": "0.001"}
-        fire = Fire(parts, gate, {**environ, **site.environ, **alone})
-        fire.crawl(KILLS)
+    # Without any gap a few pages would be asked for ahead, and all of those would be in flight.
+    alone = {"HEADWATER_READER_PROCESSES": "1", "HEADWATER_HOST_GAP_SECONDS": "0.001"}
+    site, fire = crawled_under_fire(parts, owner, SITES[name], {**environ, **alone})
     assert stored_ids(parts) == site.post_ids  # nothing lost, nothing made up
     assert states(parts) == ({"done": site.items} if site.items else {})
     fire.assert_only_pages_in_flight_were_fetched_again()
@@ -126,11 +138,7 @@ def test_a_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_aga
 def test_where_no_gap_is_kept_it_fetches_at_most_those_again_that_were_asked_for_ahead(
     environ: dict[str, str], parts: Parts, owner: Reader, name: str
 ) -> None:  # B10
-    gate = Gate()
-    with SITES[name](gate) as site:
-        add(parts, owner, site)
-        fire = Fire(parts, gate, {**environ, **site.environ, "HEADWATER_HOST_GAP_SECONDS": "0"})
-        fire.crawl(KILLS)
+    site, fire = crawled_under_fire(parts, owner, SITES[name], {**environ, "HEADWATER_HOST_GAP_SECONDS": "0"})
     assert stored_ids(parts) == site.post_ids
     assert states(parts) == {"done": site.items}
     fire.assert_only_pages_in_flight_were_fetched_again(PAGES_AT_ONCE)

@@ -37,6 +37,11 @@ def pages(board: Board) -> list[str]:
     return [path for path in board.world.paths() if path != "/robots.txt"]
 
 
+async def assert_a_visit_brings_all(parts: Parts, board: Board, source_id: int) -> None:
+    await visit_board(parts, source_id)
+    assert stored(parts) == board.all_posts()
+
+
 async def test_a_board_is_read_to_its_end_and_every_post_is_stored_once(
     parts: Parts, board: Board, source_id: int
 ) -> None:
@@ -100,8 +105,7 @@ async def test_pinned_threads_do_not_keep_a_crawl_going_and_do_not_end_it(
 ) -> None:
     board.add(*(f"{number}" for number in range(7)))
     board.threads[3].pinned = True
-    await visit_board(parts, source_id)
-    assert stored(parts) == board.all_posts()
+    await assert_a_visit_brings_all(parts, board, source_id)
     board.title = "Another title"
     board.world.asked.clear()
     await visit_board(parts, source_id)
@@ -113,8 +117,7 @@ async def test_posts_that_the_list_tells_are_stored_and_end_the_walk_when_they_a
 ) -> None:
     board.tells = True
     board.add(*(f"{number}" for number in range(12)))
-    await visit_board(parts, source_id)
-    assert stored(parts) == board.all_posts()
+    await assert_a_visit_brings_all(parts, board, source_id)
     board.add("new")
     board.world.asked.clear()
     report = await visit_board(parts, source_id)
@@ -144,8 +147,7 @@ async def test_a_thread_that_failed_is_tried_again_three_times_and_then_left_alo
     assert pages(board).count("/t/2") == 3
     board.threads[0].error = None
     board.reply("2")
-    await visit_board(parts, source_id)
-    assert stored(parts) == board.all_posts()
+    await assert_a_visit_brings_all(parts, board, source_id)
 
 
 async def test_a_thread_that_failed_far_down_the_list_is_not_forgotten(
@@ -156,8 +158,7 @@ async def test_a_thread_that_failed_far_down_the_list_is_not_forgotten(
     await visit_board(parts, source_id)
     board.threads[-1].error = None
     board.add("new")
-    await visit_board(parts, source_id)
-    assert stored(parts) == board.all_posts()
+    await assert_a_visit_brings_all(parts, board, source_id)
 
 
 async def test_many_failures_in_a_row_are_the_sites_and_the_other_threads_wait(
@@ -174,8 +175,7 @@ async def test_many_failures_in_a_row_are_the_sites_and_the_other_threads_wait(
     for thread in board.threads:
         thread.error = None
     await visit_board(parts, source_id)
-    await visit_board(parts, source_id)
-    assert stored(parts) == board.all_posts()
+    await assert_a_visit_brings_all(parts, board, source_id)
 
 
 async def test_a_host_that_asks_for_quiet_ends_the_visit_and_the_next_goes_on_there(
@@ -207,8 +207,7 @@ async def test_a_thread_that_asks_for_quiet_is_not_counted_against_it(
     assert report["outcome"] == "failed"
     assert [(item.state, item.attempts) for item in known(parts, source_id, "2")] == [("waiting", 0)]
     board.threads[0].error = None
-    await visit_board(parts, source_id)
-    assert stored(parts) == board.all_posts()
+    await assert_a_visit_brings_all(parts, board, source_id)
 
 
 async def test_a_visit_whose_time_is_over_ends_well_and_is_due_at_once(

@@ -14,12 +14,12 @@ from headwater import wire
 from headwater.cli.commands import app
 from headwater.follow.add import follow
 from headwater.model import Response, Source, SourceState
-from headwater.sim.communities import Habits
-from headwater.sim.reddit_world import Limits, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
 from headwater.sources import reddit as kind
 from headwater.store.tables import posts, sources
 from headwater.wire import Parts
-from reddit.living import Living, rows
+from reddit.living import Living
+from support.living import rows
 
 HOUR = timedelta(hours=1)
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)

@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from headwater.sim.communities import Habits, SimPost, Version
-from headwater.sim.reddit_world import BEGINS, Faults, Limits, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, Limits, SimPost, SimReddit, Version, simulated
+from headwater.sim.serving import BEGINS, Faults
 from headwater.store.sources import leases
 from headwater.store.tables import post_versions, posts, sources
 from headwater.text import plain
 from headwater.wire import Parts
-from reddit.living import Living, rows
+from reddit.living import Living
+from support.living import rows
 
 DAY = timedelta(days=1)
 COMMUNITIES = {

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from headwater.access.budget import pause_after, with_retry_after
 from headwater.access.reddit import token_in, window_of
-from headwater.errors import AnswerBroken, Blocked, EmptyAnswer, NotAFeed, SourceFailure, TooDeep
+from headwater.errors import AnswerBroken, NotAFeed, SourceFailure, TooDeep
 from headwater.model import Page, Post, Response, Source, SourceState
 from headwater.sources import reddit
+from support.answers import BOT_WALL, COUNTED, NO_OBJECT
 from support.posts import NOON
 
 SOURCE = Source(1, "reddit", "https://www.reddit.com/r/python")
@@ -43,16 +44,14 @@ def one(**fields: Any) -> Post:
 @pytest.mark.parametrize(
     ("body", "failure"),
     [
-        (b"", EmptyAnswer),
-        (b"null", NotAFeed),
-        (b"[]", NotAFeed),
+        *NO_OBJECT,
         (b'{"kind": "Listing"}', NotAFeed),
         (b'{"kind": "Listing", "data": {"children": {}}}', NotAFeed),
         (b'{"kind": "t5", "data": {"children": []}}', NotAFeed),
         (b'{"kind": "Listing", "data": {"children": [', NotAFeed),
         (b"[" * 100_000, TooDeep),  # H49
         (b"<html><body>whoa there, pardner!</body></html>", NotAFeed),
-        (b"<html><title>Just a moment</title></html>", Blocked),  # H29
+        BOT_WALL,  # H29
     ],
 )
 def test_what_is_no_listing_is_a_failure_that_says_so(body: bytes, failure: type[SourceFailure]) -> None:
@@ -169,18 +168,11 @@ def test_what_is_no_token_is_a_failure(body: bytes) -> None:  # H18
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"x-ratelimit-remaining": "0.0", "x-ratelimit-reset": "300"}, 300),
-        ({"x-ratelimit-remaining": "1.0", "x-ratelimit-reset": "300"}, 300),  # two are under way
-        ({"x-ratelimit-remaining": "2", "x-ratelimit-reset": "300"}, None),
-        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "-5"}, None),
-        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "999999999"}, 86_400),
-        ({"x-ratelimit-remaining": "nan", "x-ratelimit-reset": "300"}, None),
-    ],
+    ("left", "reset", "seconds"),
+    [*COUNTED, ("0.0", "300", 300), ("1.0", "300", 300), ("0", "-5", None), ("0", "999999999", 86_400)],
 )
-def test_reddits_count_of_what_is_left_is_heeded(headers: dict[str, str], seconds: int | None) -> None:  # H31
+def test_reddits_count_of_what_is_left_is_heeded(left: str, reset: str, seconds: int | None) -> None:  # H31
+    headers = {"x-ratelimit-remaining": left, "x-ratelimit-reset": reset} if left else {}
     answer = Response("https://oauth.reddit.com/", 200, headers, b"", NOON)
     pause = pause_after(answer.status, window_of(answer), in_flight=2)
     assert pause == (timedelta(seconds=seconds) if seconds else None)

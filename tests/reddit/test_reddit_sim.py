@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable
@@ -14,8 +12,8 @@ from urllib.error import HTTPError
 
 import pytest
 
-from headwater.sim.communities import Habits, history
-from headwater.sim.reddit_world import BEGINS, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, SimReddit, history, simulated
+from headwater.sim.serving import BEGINS
 
 BUSY = {"news": Habits(posts_per_day=300, deleted=0.2)}
 Serve = Callable[[SimReddit], SimReddit]
@@ -62,15 +60,3 @@ def test_nobody_is_let_in_without_a_token_and_a_token_ends(serve: Serve) -> None
         with pytest.raises(HTTPError, match="401") as refused:
             ask(f"{reddit.url}/r/news/new", authorization)
         refused.value.close()
-
-
-def test_it_runs_as_a_program_whose_clock_is_moved_by_http() -> None:
-    command = [sys.executable, "-m", "headwater.sim.reddit", "--port", "0", "--seed", "1", "news"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().split()[0].partition("=")[2]
-            before, after = ask(f"{url}/sim/clock"), ask(f"{url}/sim/clock?seconds=3600", method="POST")
-            assert (before["now"], after["now"]) == ("2026-11-02T00:00:00+00:00", "2026-11-02T01:00:00+00:00")
-        finally:
-            process.terminate()

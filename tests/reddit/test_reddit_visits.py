@@ -10,16 +10,17 @@ import pytest
 from headwater import wire
 from headwater.errors import BadSetting
 from headwater.settings import load
-from headwater.sim.communities import Habits
-from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
+from headwater.sim.serving import Faults
 from headwater.store.sources import limits
 from headwater.store.tables import posts, sources
 from headwater.wire import Parts, reddit_budget
-from reddit.living import Living, last_crawl, rows, stored_ids
+from reddit.living import Living, last_crawl, stored_ids
+from support.living import rows
 
 HOUR = timedelta(hours=1)
 QUIET = Habits(posts_per_day=40, late=0, deleted=0, removed=0)
-Serve = Callable[[SimReddit], SimReddit]
+Serve = Callable[..., SimReddit]
 OpenParts = Callable[..., Parts]
 
 
@@ -30,8 +31,7 @@ def listed_ids(reddit: SimReddit, name: str) -> list[str]:
 async def test_a_community_is_read_by_the_api_with_a_token_that_is_asked_for_once(
     serve: Serve, open_parts: OpenParts
 ) -> None:  # A2, A10
-    reddit = serve(simulated({"python": QUIET, "news": QUIET}, seed=1))
-    reddit.clock.advance(12 * HOUR)
+    reddit = serve(simulated({"python": QUIET, "news": QUIET}, seed=1), 12 * HOUR)
     async with Living(open_parts(reddit), reddit) as living:
         first, second = await living.visit(*await living.follow("Python", "news"))
         assert (first.visit.outcome, second.visit.outcome) == ("ok", "ok")
@@ -46,11 +46,9 @@ async def test_a_community_is_read_by_the_api_with_a_token_that_is_asked_for_onc
 
 
 async def test_a_visit_with_nothing_new_is_one_request_and_writes_no_posts(serve: Serve, open_parts: OpenParts) -> None:
-    reddit = serve(simulated({"python": QUIET}, seed=1))
-    reddit.clock.advance(12 * HOUR)
+    reddit = serve(simulated({"python": QUIET}, seed=1), 12 * HOUR)
     async with Living(open_parts(reddit), reddit) as living:
-        [community] = await living.follow("python")
-        await living.visit(community)
+        community = await living.visited("python")
         before = len(reddit.asked)
         [again] = await living.visit(community)
         assert len(reddit.asked) == before + 1
@@ -60,8 +58,7 @@ async def test_a_visit_with_nothing_new_is_one_request_and_writes_no_posts(serve
 async def test_a_token_that_has_ended_or_is_not_known_any_more_is_renewed(serve: Serve, open_parts: OpenParts) -> None:
     reddit = serve(simulated({"python": QUIET}, seed=2))
     async with Living(open_parts(reddit), reddit) as living:
-        [community] = await living.follow("python")
-        await living.visit(community)
+        community = await living.visited("python")
         reddit.clock.advance(2 * HOUR)
         await living.visit(community)
         assert len(reddit.tokens) == 2
@@ -99,11 +96,9 @@ async def test_a_community_that_is_not_there_is_said_to_be_missing(serve: Serve,
 async def test_more_new_posts_than_a_page_shows_are_followed_to_the_watermark(
     serve: Serve, open_parts: OpenParts
 ) -> None:  # A2
-    reddit = serve(simulated({"busy": QUIET._replace(posts_per_day=600)}, seed=3))
-    reddit.clock.advance(HOUR)
+    reddit = serve(simulated({"busy": QUIET._replace(posts_per_day=600)}, seed=3), HOUR)
     async with Living(open_parts(reddit), reddit) as living:
-        [community] = await living.follow("busy", limit=20)
-        await living.visit(community)
+        community = await living.visited("busy", limit=20)
         reddit.clock.advance(20 * HOUR)
         [visit] = await living.visit(community)
         assert visit.watermark_updated
@@ -116,11 +111,9 @@ async def test_more_new_posts_than_a_page_shows_are_followed_to_the_watermark(
 async def test_a_listing_that_ends_before_the_watermark_is_a_gap_that_is_on_record(
     serve: Serve, open_parts: OpenParts
 ) -> None:
-    reddit = serve(simulated({"busy": QUIET._replace(posts_per_day=600)}, seed=3, limits=Limits(listing=150)))
-    reddit.clock.advance(HOUR)
+    reddit = serve(simulated({"busy": QUIET._replace(posts_per_day=600)}, seed=3, limits=Limits(listing=150)), HOUR)
     async with Living(open_parts(reddit), reddit) as living:
-        [community] = await living.follow("busy")
-        await living.visit(community)
+        community = await living.visited("busy")
         reddit.clock.advance(20 * HOUR)
         await living.visit(community)
         assert last_crawl(living.parts).gap
@@ -134,11 +127,9 @@ async def test_a_listing_that_ends_before_the_watermark_is_a_gap_that_is_on_reco
 async def test_where_a_further_page_fails_the_posts_are_kept_and_the_watermark_stays(
     serve: Serve, open_parts: OpenParts
 ) -> None:  # A2
-    reddit = serve(simulated({"busy": QUIET._replace(posts_per_day=600)}, seed=3))
-    reddit.clock.advance(HOUR)
+    reddit = serve(simulated({"busy": QUIET._replace(posts_per_day=600)}, seed=3), HOUR)
     async with Living(open_parts(reddit), reddit) as living:
-        [community] = await living.follow("busy")
-        await living.visit(community)
+        community = await living.visited("busy")
         [before] = rows(living.parts, sources)
         reddit.clock.advance(20 * HOUR)
         real = type(reddit).fault
@@ -200,8 +191,7 @@ def budgets_used(parts: Parts) -> int:
 
 async def test_reddits_own_limit_is_heeded_before_it_is_passed(serve: Serve, open_parts: OpenParts) -> None:  # A10
     names = [f"c{number}" for number in range(6)]
-    reddit = serve(simulated(dict.fromkeys(names, QUIET), seed=4, limits=Limits(requests=4)))
-    reddit.clock.advance(6 * HOUR)
+    reddit = serve(simulated(dict.fromkeys(names, QUIET), seed=4, limits=Limits(requests=4)), 6 * HOUR)
     async with Living(open_parts(reddit), reddit) as living:
         await living.follow(*names)
         outcomes = [one.visit.outcome for one in await living.visit_due()]
@@ -242,11 +232,9 @@ async def test_without_credentials_the_public_feed_is_read_slowly_and_the_source
 async def test_credentials_that_are_set_later_change_no_post_that_was_read_by_the_feed(
     serve: Serve, open_parts: OpenParts
 ) -> None:
-    reddit = serve(simulated({"python": QUIET}, seed=7))
-    reddit.clock.advance(12 * HOUR)
+    reddit = serve(simulated({"python": QUIET}, seed=7), 12 * HOUR)
     async with Living(open_parts(reddit, REDDIT_CLIENT_ID="", REDDIT_CLIENT_SECRET=""), reddit) as living:
-        [community] = await living.follow("python")
-        await living.visit(community)
+        community = await living.visited("python")
     parts = open_parts(reddit)
     async with Living(parts, reddit) as living:
         [visit] = await living.visit(community)

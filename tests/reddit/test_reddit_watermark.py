@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from typing import NamedTuple
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,42 +13,17 @@ from sqlalchemy import Connection, select
 
 from headwater.crawl.record import record
 from headwater.crawl.visit.document import visit
-from headwater.crawl.visit.shared import VisitTools
 from headwater.follow.add import follow
 from headwater.ids import uuid7
-from headwater.model import Page, Reader, Request, Response, SavedVisit, Source, SourceState
-from headwater.sim.communities import Habits, SimPost
-from headwater.sim.reddit_http import answer_with_faults
-from headwater.sim.reddit_world import Faults, Limits, SimReddit, simulated
-from headwater.sim.serving import Ask
-from headwater.sources import KINDS
+from headwater.model import Reader, SavedVisit
+from headwater.sim.reddit import answer
+from headwater.sim.reddit_world import Habits, Limits, SimPost, simulated
+from headwater.sim.serving import Faults
 from headwater.sources.reddit import LOOK_BACK
 from headwater.store.db import Database
 from headwater.store.sources import leases
 from headwater.store.tables import posts, sources
-
-
-class AtOnce:
-    """The way to a simulated Reddit without a network in between; and reading without processes."""
-
-    def __init__(self, reddit: SimReddit) -> None:
-        self.reddit = reddit
-        self.concurrency = asyncio.Semaphore(1)
-        self.token = f"Bearer {reddit.new_token()}"
-
-    async def try_acquire(self) -> datetime | None:
-        return None
-
-    async def acquire(self) -> None: ...
-
-    async def fetch(self, request: Request) -> Response:
-        parts = urlsplit(request.url)
-        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        answer = answer_with_faults(self.reddit, Ask("GET", parts.path, query, self.token))
-        return Response(request.url, answer.status, {}, answer.body, self.reddit.clock.now())
-
-    async def read(self, source: Source, state: SourceState, response: Response) -> Page:
-        return KINDS[source.kind].read(source, state, response)
+from support.living import AtOnce
 
 
 class Step(NamedTuple):
@@ -98,7 +72,7 @@ def test_a_post_newer_than_the_watermark_is_stored_once_and_the_watermark_passes
     reddit = simulated({"c": habits}, seed=seed, lasts=timedelta(days=2), limits=limits)
     source_id = db.write_now(follow, owner, f"r/c_{uuid7()[:8]}{uuid7()[-8:]}", reddit.clock.now()).source_id
     reddit.posts = {community_of(db, source_id): reddit.posts["c"]}
-    way = AtOnce(reddit)
+    way = AtOnce(reddit, answer, f"Bearer {reddit.new_token()}")
     for step in steps:
         reddit.clock.advance(timedelta(minutes=step.minutes))
         reddit.faults = Faults(broken=step.failing)
@@ -108,15 +82,13 @@ def test_a_post_newer_than_the_watermark_is_stored_once_and_the_watermark_passes
 
 
 def take(db: Database, way: AtOnce, source_id: int, step: Step) -> SavedVisit:
-    now = way.reddit.clock.now
+    now = way.clock.now
     listing = {"sort": step.sort, "time_filter": step.time_filter, "limit": step.limit}
     db.write_now(lambda conn: conn.execute(sources.update().where(sources.c.id == source_id).values(settings=listing)))
     lease = uuid7()
     hour = timedelta(hours=1)
     [due] = db.write_now(leases.claim_named, [source_id], now=now(), lease=lease, lease_for=hour, gap=timedelta(0))
-    parsers: Any = way
-    tools = VisitTools(way.fetch, parsers, now, lambda: 0.0, hour, 60.0, 0.0, {}, lambda _: "", {"reddit": way})
-    return db.write_now(record, [asyncio.run(visit(due, tools))], now())[0]
+    return db.write_now(record, [asyncio.run(visit(due, way.tools("reddit")))], now())[0]
 
 
 def check(db: Database, saved: SavedVisit, before: datetime | None, had: set[str], truth: list[SimPost]) -> None:

@@ -15,12 +15,12 @@ from headwater.cli.crawl import warm_up
 from headwater.crawl import warm_up as warming
 from headwater.crawl.warm_up import Plan, Warmed
 from headwater.follow.pool import Candidate, bring_in
-from headwater.sim.communities import Habits, listed
-from headwater.sim.reddit_world import SimReddit, simulated
+from headwater.sim.reddit_world import Habits, SimReddit, listed, simulated
 from headwater.store.sources import listings
 from headwater.store.tables import crawls, event_outbox, posts, posts_hot, sources
 from headwater.wire import Parts
-from reddit.living import Living, rows
+from reddit.living import Living
+from support.living import rows
 
 HOUR = timedelta(hours=1)
 BUSY = Habits(posts_per_day=400, late=0, deleted=0, removed=0)

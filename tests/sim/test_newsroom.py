@@ -7,9 +7,8 @@ from datetime import timedelta
 
 from headwater.dedup.engine import Engine
 from headwater.model import PostText
-from headwater.sim.frames import CHATTER, FRAMES
 from headwater.sim.internet import PLACES, internet
-from headwater.sim.newsroom import history, told_in
+from headwater.sim.newsroom import CHATTER, FRAMES, history, told_in
 from support.posts import NOON
 
 HOUR = timedelta(hours=1)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.sim.reddit_world import BEGINS, SimReddit, simulated
+from headwater.sim.reddit_world import SimReddit, simulated
+from headwater.sim.serving import BEGINS
 from headwater.sim.week.course import Report, Size, communities, live_through
 from headwater.sim.week.truth import compare, looks, over_budget, paired
 from headwater.store.posts.contents import Contents, StoredTexts, Visited
@@ -59,7 +60,7 @@ def test_requests_are_counted_in_every_window_wherever_it_begins() -> None:
 
 def one_visit() -> tuple[SimReddit, Contents]:
     """A community that was visited twice, and a store that holds exactly that."""
-    from headwater.sim.reddit_http import answer_with_faults
+    from headwater.sim.reddit import answer
     from headwater.sim.serving import Ask
     from headwater.sim.week.truth import words
 
@@ -69,7 +70,7 @@ def one_visit() -> tuple[SimReddit, Contents]:
     for hours in (12, 2):
         reddit.clock.advance(timedelta(hours=hours))
         reddit.tokens = dict.fromkeys(reddit.tokens, reddit.clock.now() + timedelta(hours=1))
-        answer_with_faults(reddit, Ask("GET", "/r/c000/new", {"limit": "100"}, key))
+        answer(reddit, Ask("GET", "/r/c000/new", {"limit": "100"}, key))
         visits.append(Visited(reddit.clock.now(), "ok", len(reddit.pages[-1].posts), False, True))
     everything = {post.id: post for post in reddit.posts["c000"]}
     stored = [

@@ -22,14 +22,13 @@ from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
 from headwater.crawl.visit.shared import VisitTools
 from headwater.errors import NotAFeed, ReadFailed
-from headwater.ids import uuid7
 from headwater.model import Becoming, Facts, Image, Item, Page, Post, Reader, Request, Response, Source, SourceState
 from headwater.parse.pool import _BY_CODE
 from headwater.parse.process import Parsed, ParseTask, RobotsVerdict, perform
 from headwater.sources import KINDS, Kind
 from headwater.store import sources
-from headwater.store.sources import leases
 from headwater.wire import Parts
+from support.posts import claim
 from support.web import Answer, Asked, Web
 
 MAX_BYTES = 1_000_000
@@ -38,7 +37,7 @@ Fetch = Callable[[Request], Awaitable[Response]]
 
 @dataclass
 class Thread:
-    """Its posts are on pages of `Board.posts_a_page`; an error is what they answer with instead."""
+    """Its posts are on pages of `Board.posts_a_page`. If `error` is set, all of them answer with it."""
 
     id: str
     posts: int = 1
@@ -49,7 +48,7 @@ class Thread:
 
 @dataclass
 class Board:
-    """A list of threads, the newest post's first, pinned ones above all. `tells`: the list has the posts in it."""
+    """A list of threads: pinned ones first, then by newest post. With `tells` the list contains the posts."""
 
     world: Web
     path: str = "/board"
@@ -184,7 +183,7 @@ BOARD_KINDS = {**KINDS, "board": BOARD}
 
 
 class ParsersHere:
-    """What `Readers` does, in this process: it knows the kinds of tests."""
+    """Does what `Parsers` does, but in this process, which knows the kinds that tests define."""
 
     async def read(self, source: Source, state: SourceState, response: Response) -> Page:
         return self._perform(ParseTask("read", source, state, response, MAX_BYTES)).page  # type: ignore[return-value]
@@ -217,7 +216,7 @@ async def crawling_boards(
     way: Callable[[Fetch], Access] | None = None,
     browser: Callable[[Fetch], Fetch] | None = None,
 ) -> AsyncIterator[Crawler]:
-    """As `wire.crawling`, with the kind of this module."""
+    """Like `wire.crawling`, with the kind of this module."""
     client, parsers = wire.open_client(parts), ParsersHere()
     settings = parts.settings
     tools = VisitTools(
@@ -244,7 +243,7 @@ async def crawling_boards(
 
 
 def follow_board(parts: Parts, owner: Reader, address: str, **settings: object) -> int:
-    """Follow a board; returns the source's id."""
+    """Follows a board; returns the id of the source."""
     host = urls.host_of(urls.split(address))
 
     def add(conn: object) -> int:
@@ -263,17 +262,10 @@ def follow_board(parts: Parts, owner: Reader, address: str, **settings: object) 
 
 
 async def visit_board(parts: Parts, source_id: int, **given: Any) -> dict[str, object]:
-    """One visit; its report. `way` and `browser` make what it is asked through."""
+    """Visits the board once; returns the report. `way` and `browser` make the access and the browser."""
     reports = []
     async with crawling_boards(parts, lambda saved: reports.append(report(saved)), **given) as crawler:
-        granted = await parts.db.write(
-            leases.claim_named,
-            [source_id],
-            now=parts.now(),
-            lease=uuid7(),
-            lease_for=timedelta(seconds=parts.settings.lease_seconds),
-            gap=timedelta(seconds=parts.settings.host_gap_seconds),
-        )
+        granted = await claim(parts, source_id, timedelta(seconds=parts.settings.host_gap_seconds))
         assert granted, "the source was not free"
         crawler.start(granted)
         await crawler.settle()

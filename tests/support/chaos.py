@@ -1,4 +1,4 @@
-"""Writers and consumers that are killed, stopped and told everything twice, and a count of what came of it.
+"""Writers and consumers that are killed, paused and given everything twice, and a count of the results.
 
 A writer adds one to the state of some keys and appends an event for each, in one transaction. A consumer writes down
 each event. In the end every key has to have the effects 1, 2, 3, … in this order, and as many as its state says.
@@ -72,13 +72,13 @@ def make_tables(conn: Connection) -> None:
 
 
 def be_quiet() -> None:
-    """What fails here is meant to fail."""
+    """Silences errors that the test provokes."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
 
 
 def change(conn: Connection, keys: Iterable[int]) -> None:
-    """The change of state and its events."""
+    """Writes a change of state and its events."""
     grow = text("UPDATE chaos_state SET count = count + 1 WHERE key = :key RETURNING count")
     events = []
     for key in keys:
@@ -114,7 +114,7 @@ CONSUMER = Consumer("chaos", frozenset({COUNTED.name}), write_down, batch=50)
 
 
 def follow_outbox(url: str) -> None:
-    """A consumer process, as the product runs it."""
+    """Runs a consumer process, as the product does."""
 
     async def follow() -> None:
         db, new_events, never = Database(url, idle_seconds=LEASE_SECONDS), WakeUpSignal(), asyncio.Event()
@@ -138,7 +138,7 @@ def follow_topics(url: str, brokers: str, prefix: str) -> None:
 
 
 def deliver_again(db: Database) -> None:
-    """Put the cursors back, so that events which had their effect come again, older ones after newer ones."""
+    """Moves the cursors back, so that events are delivered again after their effect, old ones after new ones."""
     earlier = "CASE WHEN {0} > {1} THEN {0} - {1} ELSE 0 END"
     back = f"UPDATE consumer_cursors SET xid = {earlier.format('xid', 100)}, id = {earlier.format('id', 300)}"
     db.write_now(lambda conn: conn.execute(text(back)))
@@ -159,7 +159,7 @@ class Log:
 
 
 def kafka_log(checkout: Checkout, url: str) -> Log:
-    """Through Debezium and Kafka, on servers of their own, which are killed as well. `url` has the newest schema."""
+    """Through Debezium and Kafka, on separate servers that are killed as well. `url` has the newest schema."""
     urls = checkout.urls()
     cluster = Cluster(urls["HEADWATER_TEST_KAFKA"], urls["HEADWATER_TEST_CONNECT"])
     db = Database(url)
@@ -197,10 +197,10 @@ class Report(NamedTuple):
 
 
 class Crew:
-    """The processes of one run. Whoever was killed is replaced at once."""
+    """The processes of one run. A killed process is replaced at once."""
 
     def __init__(self, log: Log, writers: int, consumers: int) -> None:
-        # From a server that has what is slow to import, and no threads: a process begins within milliseconds.
+        # A fork server that has done the slow imports, and has no threads, starts a process within milliseconds.
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["headwater.work.consumers", "headwater.store.migrate", "psycopg"])
         self._work: list[tuple[Callable[..., None], tuple[Any, ...]]] = [(write_until_killed, (log.url,))] * writers
@@ -216,7 +216,7 @@ class Crew:
         return process
 
     def check(self) -> None:
-        """Nobody may end by itself."""
+        """Asserts that no process ended by itself."""
         assert all(process.is_alive() for process in self._processes), "a process ended that nobody killed"
 
     def kill(self, place: int) -> None:
@@ -224,7 +224,7 @@ class Crew:
         self._processes[place] = self._start(place)
 
     def stop(self, place: int, seconds: float) -> None:
-        """Let it stand still, wherever it is, and go on after that."""
+        """Pauses a process wherever it is, and lets it go on later."""
         pid = self._processes[place].pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
@@ -250,7 +250,7 @@ def run(
     pause: float = 0.3,
     stop_seconds: float = 2.0,
 ) -> Report:
-    """Let them work until so many events are written, with one fault after the other; then let consumers catch up."""
+    """Runs them until so many events are written, with one fault after another; then lets consumers catch up."""
     chance, began, faults = random.Random(seed), time.monotonic(), Counter[str]()
     db = Database(log.url)
     migrate.upgrade(db)
@@ -290,7 +290,7 @@ def changes(conn: Connection) -> int:
 
 
 def _catch_up(db: Database) -> None:
-    """Wait until nothing changes any more. What is missing then is counted, not waited for."""
+    """Waits until nothing changes any more. What is missing then is counted, not waited for."""
     deadline, before, since = time.monotonic() + PATIENCE, -1, time.monotonic()
     while time.monotonic() < deadline:
         done, open_letters, all = db.read_now(_progress)
@@ -309,7 +309,7 @@ def _progress(conn: Connection) -> tuple[int, int, int]:
 
 
 def judge(conn: Connection) -> Outcome:
-    """What came of it, read from the state, the events and the effects."""
+    """Counts the results from the state, the events and the effects."""
     rows = conn.execute(text("SELECT key, count FROM chaos_effects ORDER BY id")).all()
     effects = Counter((key, count) for key, count in rows)
     wanted = {

@@ -1,4 +1,4 @@
-"""A checkout of its own with servers of its own, for tests that start, kill and spoil them."""
+"""A separate checkout with its own servers, for tests that start, kill and break them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Checkout:
-    """A checkout of its own, so that the servers of the running test session are left alone."""
+    """A separate checkout, so that the servers of the running test session stay untouched."""
 
     def __init__(self, folder: Path) -> None:
         self.script = folder / "scripts" / "services"

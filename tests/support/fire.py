@@ -1,4 +1,4 @@
-"""Puts a paged crawl under fire: its process is killed at random moments, and what it promises is counted (B10).
+"""Kills the process of a paged crawl at random moments, and checks what it promises (B10).
 
 Any paged source will do: whoever serves it through a `Gate` can see which process asked for what.
 """
@@ -37,7 +37,7 @@ Crawling = Callable[..., Any]
 
 
 def crawl_until_killed(environ: dict[str, str], crawling: Crawling) -> None:
-    """The crawl loop of the product; the whole of a process."""
+    """Runs the crawl loop of the product: all that the process does."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     os.environ.update(environ)
     parts = wire.open_parts(load())
@@ -52,17 +52,17 @@ def crawl_until_killed(environ: dict[str, str], crawling: Crawling) -> None:
 
 
 class Fire:
-    """A crawl that dies again and again. Each of its lives has a name of its own, which servers are told."""
+    """A crawl that is killed again and again. Each process has its own user agent, so servers can tell them apart."""
 
     def __init__(self, parts: Parts, gate: Gate, environ: dict[str, str], crawling: Crawling = wire.crawling) -> None:
         self.parts, self.gate, self.environ, self.crawling = parts, gate, environ, crawling
-        # From a server that has what is slow to import, and no threads: a process begins within milliseconds.
+        # A fork server that has done the slow imports, and has no threads, starts a process within milliseconds.
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["headwater.wire", "headwater.work.crawl_loop", "psycopg"])
         self._lives = 0
 
     def crawl(self, kills: int) -> None:
-        """Kill the crawl so often, always within it and never between two crawls; then let it come to its end."""
+        """Kills the crawl so many times, always in the middle; then lets it finish."""
         for _ in range(kills):
             with self._life() as process:
                 self._live(process)
@@ -86,7 +86,7 @@ class Fire:
             process.join()
 
     def _live(self, process: BaseProcess) -> None:
-        """Until so many more pages were asked for, or had come and a moment after that."""
+        """Waits for so many more requests, or for their responses and a moment more."""
         pages, gate = random.randint(1, MOST_PAGES_OF_A_LIFE), self.gate
         if random.random() < 0.4:
             enough = len(gate.asked) + pages
@@ -118,7 +118,7 @@ def _wait_for(condition: Callable[[], object], process: BaseProcess, seconds: fl
 
 
 def let_leases_run_out(parts: Parts) -> None:
-    """What three minutes would do."""
+    """Does what three minutes of waiting would do."""
     now = parts.now()
     release = update(sources).values(lease_until=now, next_check_at=now)
     parts.db.write_now(lambda conn: conn.execute(release))
@@ -131,9 +131,9 @@ def is_complete(parts: Parts) -> bool:
 
 
 def assert_stored_once(parts: Parts) -> None:
-    """No post twice, each with its one event."""
+    """Asserts that no post is stored twice and that each has one event."""
     events = select(func.count()).where(event_outbox.c.kind == "post.stored").scalar_subquery()
-    # One statement: a server may still commit what a process that is dead by now had sent.
+    # One statement, because the server may still commit what a dead process had sent.
     query = select(func.count(posts.c.id), func.count(func.distinct(posts.c.source_post_id)), events)
     stored, different, told = parts.db.read_now(lambda conn: conn.execute(query).one())
     assert stored == different == told

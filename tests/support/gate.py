@@ -1,19 +1,18 @@
-"""The gate of a simulated site: it notes who asked for what, and lets every answer wait a moment.
+"""A gate in front of a simulated site: it records every request and delays every response a little.
 
-Which page was under way when a process was killed can be told by this alone. Processes are told apart by how they name
-themselves, so nothing depends on when a request of one that is dead by then arrives.
+It shows which page was in flight when a process was killed. Processes are told apart by their user agent, so a late
+request of a process that is dead by then does no harm.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
 
-from headwater.sim.serving import served
+from headwater.sim.serving import Answered, Ask, request_handler, served
 
 
 class Asked(NamedTuple):
@@ -22,7 +21,7 @@ class Asked(NamedTuple):
 
 
 class Gate:
-    """`asked` is what came in, in this order; `answered` is how many answers have left again."""
+    """`asked` holds the requests in order; `answered` counts the responses sent."""
 
     def __init__(self, delay: float = 0.02) -> None:
         self.delay = delay
@@ -31,11 +30,11 @@ class Gate:
         self._lock = threading.Lock()
 
     @contextmanager
-    def before(self, door: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-        """Serve what is behind this door; gives its address."""
+    def before(self, answer: Callable[[Ask], Answered]) -> Iterator[str]:
+        """Serves a site that answers with this function; yields its address."""
         gate = self
 
-        class Watched(door):  # type: ignore[misc, valid-type]
+        class Watched(request_handler(answer)):  # type: ignore[misc]
             def do_GET(self) -> None:
                 gate._enter(Asked(self.path, self.headers.get("User-Agent", "")))
                 super().do_GET()

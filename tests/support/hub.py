@@ -1,4 +1,4 @@
-"""A WebSub hub on loopback: it verifies, denies, publishes, signs rightly or wrongly, and remembers what was said.
+"""A WebSub hub on loopback: it verifies, denies, publishes, signs well or badly, and records all requests.
 
 Subscriptions are verified in a thread of their own, before or after the request for them is answered, as real hubs do.
 """
@@ -11,10 +11,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from headwater.sim.serving import served
 from support.web import rss
 
 CHALLENGE = "a-challenge-nobody-can-guess"
@@ -38,12 +39,12 @@ class Hub:
     under_way: list[threading.Thread] = field(default_factory=list)
 
     def settle(self) -> None:
-        """Wait until every verification under way is over."""
+        """Waits until every verification in progress is over."""
         while self.under_way:
             self.under_way.pop().join()
 
     def callback(self) -> str:
-        """The callback of the latest request."""
+        """Returns the callback of the latest request."""
         return self.asked[-1]["hub.callback"]
 
     def take(self, form: dict[str, str]) -> None:
@@ -65,7 +66,7 @@ class Hub:
         return call("GET", f"{callback}?{urlencode(said)}")
 
     def push(self, body: bytes | str, *, method: str = "sha256", secret: str | None = None, **headers: str) -> Answered:
-        """Publish to the latest subscriber, signed with its secret or another; with `method` '' not signed at all."""
+        """Publishes to the latest subscriber, signed with its secret or another; not signed if `method` is ''."""
         data = body.encode() if isinstance(body, str) else body
         key = secret if secret is not None else self.asked[-1]["hub.secret"]
         sent = {"Content-Type": "application/rss+xml", **{name.replace("_", "-"): headers[name] for name in headers}}
@@ -86,7 +87,7 @@ def call(method: str, url: str, body: bytes | None = None, headers: dict[str, st
 
 
 def offering(hub: str, topic: str, *names: str) -> str:
-    """A feed with posts of these names that offers a hub."""
+    """Returns a feed with posts of these names that offers a hub."""
     links = f'<atom:link rel="hub" href="{hub}"/><atom:link rel="self" href="{topic}"/>'
     feed = rss(*names).replace('version="2.0"', 'version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"')
     return feed.replace("<channel>", f"<channel>{links}")
@@ -106,14 +107,7 @@ def hub_on_loopback() -> Iterator[Hub]:
 
         def log_message(self, format: str, *args: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Connection)
-    server.daemon_threads = True
-    hub = Hub(f"http://127.0.0.1:{server.server_port}/hub")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    hub = Hub("")
+    with served(Connection) as address:
+        hub.url = f"{address}/hub"
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

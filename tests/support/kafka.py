@@ -1,4 +1,4 @@
-"""Kafka and Kafka Connect for tests: a deployment of one's own on the shared servers, and what is in its topics."""
+"""Kafka and Kafka Connect for tests: a separate deployment on the shared servers, and what is in its topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE = 120.0
 
 
 def kafka_address(name: str) -> str:
-    """Where the server is that `scripts/services` started (`kafka` or `connect`); without one the test is skipped."""
+    """Returns the address of the `kafka` or `connect` server of `scripts/services`; skips the test if there is none."""
     variable = f"HEADWATER_TEST_{name.upper()}"
     address = os.environ.get(variable)
     if not address:
@@ -32,14 +32,14 @@ def kafka_address(name: str) -> str:
 
 
 def own_cluster(brokers: str, connect_url: str = "") -> Cluster:
-    """Names that nobody else uses on these servers."""
+    """Returns a deployment with names that nobody else uses on these servers."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     return Cluster(brokers, connect_url, name=name, prefix=f"{name}.events")
 
 
 @contextmanager
 def topics_made(cluster: Cluster) -> Iterator[Cluster]:
-    """The topics alone, without a connector that fills them."""
+    """Makes the topics only, without a connector that fills them."""
     make_topics(cluster, topics(cluster, RETENTION))
     try:
         yield cluster
@@ -49,7 +49,7 @@ def topics_made(cluster: Cluster) -> Iterator[Cluster]:
 
 @contextmanager
 def deployed(cluster: Cluster, db: Database, database_url: str) -> Iterator[Cluster]:
-    """Everything set up, and gone at the end: a slot that stays behind would keep the server's log for ever."""
+    """Sets up everything and removes it at the end: a slot left behind would keep the server's log for ever."""
     try:
         asyncio.run(set_up(cluster, db, database_url, RETENTION))
         yield cluster
@@ -78,7 +78,7 @@ def wait_until(happened: Callable[[], object]) -> None:
 
 
 def read_records(cluster: Cluster, domain: str, count: int) -> list[Message]:
-    """The first records of a topic, in the order in which they came."""
+    """Returns the first records of a topic, in order."""
     reader = Consumer(
         {
             "bootstrap.servers": cluster.brokers,
@@ -99,7 +99,7 @@ def read_records(cluster: Cluster, domain: str, count: int) -> list[Message]:
 
 
 def headers_of(event: LoggedEvent) -> dict[str, str | None]:
-    """The headers with which the connector writes this event."""
+    """Returns the headers with which the connector writes this event."""
     number = {"ce_tenantid": event.tenant_id, "ce_userid": event.user_id}
     return {
         "ce_specversion": "1.0",
@@ -117,7 +117,7 @@ def headers_of(event: LoggedEvent) -> dict[str, str | None]:
 
 
 def publish(cluster: Cluster, events: Sequence[LoggedEvent], partition: int = 0) -> None:
-    """Write these events as the connector does."""
+    """Writes these events as the connector does."""
     producer = Producer({"bootstrap.servers": cluster.brokers})
     for event in events:
         topic = cluster.topic(event.kind.partition(".")[0])

@@ -1,9 +1,10 @@
-"""Consumers that have come to the end of the log, and a consumer that writes down what it was given."""
+"""Events for tests, consumers run to the end of the log, and a consumer that records what it gets."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from sqlalchemy import Connection, text
@@ -11,6 +12,7 @@ from sqlalchemy import Connection, text
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer, deliver_next, pending
 from headwater.model import Event
+from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import outbox
 from headwater.store.log.outbox import LoggedEvent
@@ -20,8 +22,18 @@ LEFT = """SELECT count(*) FROM event_outbox o WHERE NOT EXISTS (SELECT 1 FROM co
     WHERE c.consumer = :name AND c.partition = o.partition AND (c.xid, c.id) >= (o.xid, o.id))"""
 
 
+@contextmanager
+def database_with(url: str, statement: str) -> Iterator[Database]:
+    """Opens a database, migrates it to the newest schema and runs this statement."""
+    database = Database(url)
+    migrate.upgrade(database)
+    database.write_now(lambda conn: conn.execute(text(statement)))
+    yield database
+    database.close()
+
+
 def consume_all(db: Database, consumer: Consumer, now: datetime = NOON) -> None:
-    """PostgreSQL shows an event once no older transaction is open in any database of the server: wait for that."""
+    """Delivers everything. PostgreSQL shows an event only when no older transaction is open on the server: waits."""
     deadline = time.monotonic() + 120
     db.write_now(outbox.make_cursors, consumer.name, now)
     while consume_some(db, consumer, now) or db.read_now(_left, consumer.name):
@@ -38,7 +50,7 @@ def _left(conn: Connection, name: str) -> int:
 
 
 def an_event(number: int, key: int | None = None) -> Event:
-    """A fact with this number about the source `key`: the number itself, unless one is given."""
+    """Returns an event with this number about the source `key`, by default the number itself."""
     facts = SourceFacts(source_id=number if key is None else key, address=f"https://news.example/{number}")
     return SOURCE_RETIRED(facts, once=str(number))
 
@@ -52,7 +64,7 @@ def number_of(event: LoggedEvent) -> int:
 
 
 class Recorder:
-    """A consumer that writes down what it was given; `fails` says for which numbers it raises instead."""
+    """A consumer that records what it gets; it raises for the numbers for which `fails` is true."""
 
     def __init__(self, fails: Callable[[int], bool] = lambda number: False, **options: object) -> None:
         self.seen: list[int] = []

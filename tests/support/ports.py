@@ -7,7 +7,7 @@ import socket
 
 from support.processes import wait_until
 
-# Below the ports that the system gives to whoever asks for any: between our look and the other process nobody gets it.
+# Below the ephemeral ports, so that the system does not give it to somebody else before the other process opens it.
 _OURS = range(12_000, 30_000)
 _chance = random.SystemRandom()
 
@@ -24,5 +24,5 @@ def is_open(port: int) -> bool:
 
 
 def wait_until_open(port: int) -> None:
-    """`headwater up` says where it will be a moment before it is there."""
+    """Waits for the port: `headwater up` prints its address a moment before it listens."""
     wait_until(lambda: is_open(port))

@@ -1,4 +1,4 @@
-"""Posts, sources and visits for tests, with as few words as possible."""
+"""Short ways to make posts, sources, leases and visits for tests."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from sqlalchemy import Connection
 from headwater.crawl.record import record
 from headwater.follow.add import follow
 from headwater.ids import uuid7
-from headwater.model import Facts, Post, Reader, SavedVisit, SourceState, Visit
+from headwater.model import DueSource, Facts, Post, Reader, SavedVisit, SourceState, Visit
 from headwater.store.sources import leases
+from headwater.wire import Parts
 
 NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=180)
@@ -32,7 +33,7 @@ def a_source(conn: Connection, owner: Reader, address: str = "https://news.examp
 
 
 def a_claim(conn: Connection, source_id: int, now: datetime = NOON) -> str:
-    """A lease on this source, as its token."""
+    """Leases this source; returns the token."""
     lease = uuid7()
     granted = leases.claim_named(conn, [source_id], now=now, lease=lease, lease_for=LEASE, gap=NO_GAP)
     assert [due.source.id for due in granted] == [source_id]
@@ -54,6 +55,13 @@ def a_visit(source_id: int, lease: str, posts: list[Post], now: datetime = NOON,
 
 
 def visited(conn: Connection, source_id: int, posts: list[Post], now: datetime = NOON, **fields: Any) -> SavedVisit:
-    """Claim, visit and write down in one go."""
+    """Leases a source and records a visit with these posts."""
     lease = a_claim(conn, source_id, now)
     return record(conn, [a_visit(source_id, lease, posts, now, **fields)], now)[0]
+
+
+async def claim(parts: Parts, source_id: int, gap: timedelta = timedelta(0)) -> list[DueSource]:
+    """Leases a source, due or not."""
+    lease_for = timedelta(seconds=parts.settings.lease_seconds)
+    terms: dict[str, Any] = {"now": parts.now(), "lease": uuid7(), "lease_for": lease_for, "gap": gap}
+    return await parts.db.write(leases.claim_named, [source_id], **terms)

@@ -1,4 +1,4 @@
-"""Headwater's crawl loop in a process of its own, to be killed and paused."""
+"""Loops of Headwater in processes of their own, to be killed and paused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 CRAWL_UNTIL_KILLED = """
@@ -28,20 +29,51 @@ async def crawl(parts):
 asyncio.run(crawl(wire.open_parts(load())))
 """
 
+# How a program begins whose clock is ahead by its first argument, in seconds.
+WITH_A_CLOCK_AHEAD = """
+import asyncio, sys
+from datetime import timedelta
+from headwater import wire
+from headwater.settings import load
+
+parts = wire.open_parts(load())
+ahead = timedelta(seconds=float(sys.argv[1]))
+parts.now = lambda: wire.utc_now() + ahead
+"""
+
+StartAhead = Callable[[int], "subprocess.Popen[str]"]
 TESTS = str(Path(__file__).resolve().parents[1])
 
 
-def start(environ: dict[str, str], program: str = CRAWL_UNTIL_KILLED) -> subprocess.Popen[str]:
+def start(
+    environ: dict[str, str], program: str = CRAWL_UNTIL_KILLED, *given: str, says: str = "crawling"
+) -> subprocess.Popen[str]:
+    """Starts the program; returns when it has said its first word."""
     paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *given],
         env={**os.environ, "PYTHONPATH": paths, **environ},
         stdout=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "crawling\n"
+    assert process.stdout.readline() == f"{says}\n"
     return process
+
+
+@contextmanager
+def starting(environ: dict[str, str], program: str, says: str) -> Iterator[StartAhead]:
+    """Yields what starts the program with a clock ahead; kills what still runs at the end."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start_one(ahead: int = 0) -> subprocess.Popen[str]:
+        started.append(start(environ, program, str(ahead), says=says))
+        return started[-1]
+
+    yield start_one
+    for process in started:
+        if process.poll() is None:
+            kill(process)
 
 
 def kill(process: subprocess.Popen[str]) -> None:

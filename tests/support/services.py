@@ -19,12 +19,12 @@ _DISCONNECT_READERS = """SELECT pg_terminate_backend(active_pid) FROM pg_replica
 
 
 def worker() -> int:
-    """Which of the test processes that run side by side this is, from 0."""
+    """Returns the number of this test process among those that run in parallel, from 0."""
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 def service_url(name: str) -> str:
-    """The address of a server that `scripts/services` started; without one the test is skipped.
+    """Returns the address of a server that `scripts/services` started; skips the test if there is none.
 
     Where there are several, each test process has its own.
     """
@@ -38,7 +38,7 @@ def service_url(name: str) -> str:
 
 @contextmanager
 def fresh_postgres_database(server_url: str, template: str = "template1") -> Iterator[str]:
-    """A database that exists as long as the block; whoever is still connected at the end is disconnected."""
+    """Makes a database for the block. Whoever is still connected at the end is disconnected."""
     name = sql.Identifier(f"test_{uuid.uuid4().hex}")
     with psycopg.connect(server_url, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, sql.Identifier(template)))
@@ -50,7 +50,7 @@ def fresh_postgres_database(server_url: str, template: str = "template1") -> Ite
 
 
 def _drop(server: psycopg.Connection, name: sql.Identifier) -> None:
-    """A connector that was told to go may make its slot once more before it goes: then the slot goes first."""
+    """Drops the slots first: a connector that is being deleted may make its slot once more."""
     deadline = time.monotonic() + 120
     while True:
         try:

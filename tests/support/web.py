@@ -1,4 +1,4 @@
-"""A small web on loopback that tests fill with feeds and pages, and that remembers who asked for what and when."""
+"""A small web on loopback that tests fill with feeds and pages. It records every request."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
+
+from headwater.sim.serving import served
 
 ALLOW_LOOPBACK = {"HEADWATER_ALLOW_PRIVATE_NETWORKS": "127.0.0.0/8"}
 
@@ -29,15 +31,35 @@ class Answer(NamedTuple):
 NOT_HERE = Answer("nothing here", 404)
 
 
+@dataclass(kw_only=True)
+class Overlaps:
+    """Counts the requests in progress; `overlaps` names the paths that had two at the same time."""
+
+    under_way: dict[str, int] = field(default_factory=dict)
+    overlaps: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def noting(self, path: str, note: Callable[[], None]) -> Iterator[None]:
+        """Makes a note of a request, and counts it for as long as the block lasts."""
+        with self.lock:
+            note()
+            self.under_way[path] = self.under_way.get(path, 0) + 1
+            if self.under_way[path] > 1:
+                self.overlaps.append(path)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.under_way[path] -= 1
+
+
 @dataclass
-class Web:
+class Web(Overlaps):
     address: str
     pages: dict[str, Answer | Callable[[Asked], Answer]] = field(default_factory=dict)
     fallback: Answer | Callable[[Asked], Answer] = NOT_HERE  # for all that `pages` does not name
     asked: list[Asked] = field(default_factory=list)
-    under_way: dict[str, int] = field(default_factory=dict)
-    overlaps: list[str] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def url(self, path: str) -> str:
         return self.address + path
@@ -63,16 +85,8 @@ def web() -> Iterator[Web]:
 
         def do_GET(self) -> None:
             asked = Asked(self.path, time.monotonic(), {name.lower(): value for name, value in self.headers.items()})
-            with world.lock:
-                world.asked.append(asked)
-                world.under_way[self.path] = world.under_way.get(self.path, 0) + 1
-                if world.under_way[self.path] > 1:
-                    world.overlaps.append(self.path)
-            try:
+            with world.noting(self.path, lambda: world.asked.append(asked)):
                 self._answer(asked)
-            finally:
-                with world.lock:
-                    world.under_way[self.path] -= 1
 
         def _answer(self, asked: Asked) -> None:
             page = world.pages.get(self.path, world.fallback)
@@ -92,19 +106,6 @@ def web() -> Iterator[Web]:
 
         def log_message(self, format: str, *args: object) -> None: ...
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 256
-
-        def handle_error(self, request: object, client_address: object) -> None: ...
-
-    server = Server(("127.0.0.1", 0), Connection)
-    world = Web(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    world = Web("")
+    with served(Connection) as world.address:
         yield world
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -1,4 +1,4 @@
-"""Headwater as a process of its own, started as a person starts it."""
+"""Headwater in its own process, started as a person starts it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.ports import free_port, wait_until_open
 
 @contextmanager
 def headwater_runs(command: str, *options: str, environ: Mapping[str, str] = {}) -> Iterator[str]:
-    """`headwater up` or another command that serves pages, until the block ends; gives its login link."""
+    """Runs `headwater up`, or another command that serves pages, for the block; yields its login link."""
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
     line = [sys.executable, "-m", "headwater", command, "--port", str(port), *options]

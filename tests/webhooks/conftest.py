@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,9 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def environ(store_url: str, tmp_path: Path) -> dict[str, str]:
-    return {"HEADWATER_DATABASE_URL": store_url, "HEADWATER_DATA_DIR": str(tmp_path)}
+def environ(environ: dict[str, str]) -> dict[str, str]:
+    """With the usual gap between requests to a host."""
+    return {name: value for name, value in environ.items() if name != "HEADWATER_HOST_GAP_SECONDS"}
 
 
 @pytest.fixture

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
+
+from headwater.sim.serving import served
+from support.web import Overlaps
 
 
 class Got(NamedTuple):
@@ -30,7 +32,7 @@ class Got(NamedTuple):
 
 
 @dataclass
-class Receiver:
+class Receiver(Overlaps):
     """`answers` says by path what is answered: a status, or a function of what came."""
 
     url: str
@@ -38,9 +40,6 @@ class Receiver:
     delays: dict[str, float] = field(default_factory=dict)
     retry_after: str = ""
     got: list[Got] = field(default_factory=list)
-    overlaps: list[str] = field(default_factory=list)
-    under_way: dict[str, int] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def at(self, path: str) -> list[Got]:
         with self.lock:
@@ -51,18 +50,10 @@ class Receiver:
         return [int(one.event()["data"]["address"].rpartition("/")[2]) for one in self.at(path)]
 
     def take(self, got: Got) -> int:
-        with self.lock:
-            self.got.append(got)
-            self.under_way[got.path] = self.under_way.get(got.path, 0) + 1
-            if self.under_way[got.path] > 1:
-                self.overlaps.append(got.path)
-        try:
+        with self.noting(got.path, lambda: self.got.append(got)):
             time.sleep(self.delays.get(got.path, 0.0))
             answer = self.answers.get(got.path, 204)
             return answer(got) if callable(answer) else answer
-        finally:
-            with self.lock:
-                self.under_way[got.path] -= 1
 
 
 @contextmanager
@@ -86,19 +77,6 @@ def receiving() -> Iterator[Receiver]:
 
         def log_message(self, format: str, *args: object) -> None: ...
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 256
-
-        def handle_error(self, request: object, client_address: object) -> None: ...
-
-    server = Server(("127.0.0.1", 0), Connection)
-    receiver = Receiver(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    receiver = Receiver("")
+    with served(Connection) as receiver.url:
         yield receiver
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

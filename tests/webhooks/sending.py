@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, insert
@@ -16,14 +14,12 @@ from headwater.app import webhooks as asked
 from headwater.app.webhooks import Created
 from headwater.events.catalogue import SOURCE_RETIRED, SourceFacts
 from headwater.model import Reader
-from headwater.settings import load
 from headwater.store.log import outbox
 from headwater.store.people import webhooks
 from headwater.store.people.webhooks import Delivery, Webhook
 from headwater.store.tables import tenants, users
-from headwater.wire import Parts
-from support.posts import NOON, a_source
-from support.web import ALLOW_LOOPBACK
+from support.living import Ahead, opened_ahead, running_loops
+from support.posts import NOON
 
 T = TypeVar("T")
 
@@ -37,13 +33,7 @@ def a_reader(conn: Connection, name: str) -> Reader:
     )
 
 
-@dataclass
-class Sending:
-    parts: Parts
-    owner: Reader
-    source_id: int = 0
-    ahead: timedelta = timedelta(0)
-
+class Sending(Ahead):
     def webhook(self, address: str, *kinds: str, reader: Reader | None = None) -> Created:
         given = (address, kinds, self.parts.seal, self.parts.now())
         return self.parts.db.write_now(asked.add, reader or self.owner, *given)
@@ -70,33 +60,10 @@ class Sending:
         self.parts.new_events.send()
         return done
 
-    def turn_clock(self, by: timedelta) -> None:
-        self.ahead += by
-        self.parts.new_events.send()
-
-    async def until(self, condition: Callable[[], object], seconds: float = 120) -> None:
-        async with asyncio.timeout(seconds):
-            while not await asyncio.to_thread(condition):
-                await asyncio.sleep(0.02)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """What `headwater up` runs of this."""
-        stop = asyncio.Event()
-        loops = [wire.follow_log(self.parts, stop), wire.deliver_webhooks(self.parts, stop)]
-        tasks = [asyncio.create_task(loop) for loop in loops]
-        try:
-            yield
-        finally:
-            stop.set()
-            await asyncio.gather(*tasks)
+        return running_loops(partial(wire.follow_log, self.parts), partial(wire.deliver_webhooks, self.parts))
 
 
-@contextmanager
-def opened(environ: dict[str, str]) -> Iterator[Sending]:
-    parts = wire.open_parts(load({**ALLOW_LOOPBACK, **environ}))
-    made = Sending(parts, wire.prepare_store(parts))
-    parts.now = lambda: wire.utc_now() + made.ahead
-    made.source_id = parts.db.write_now(a_source, made.owner, "https://news.example/feed", parts.now())
-    yield made
-    parts.close()
+def opened(environ: dict[str, str]) -> AbstractContextManager[Sending]:
+    return opened_ahead(Sending, environ, "https://news.example/feed")

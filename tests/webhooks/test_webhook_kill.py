@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from support.processes import kill, wait_until
+from support.processes import WITH_A_CLOCK_AHEAD, StartAhead, kill, starting, wait_until
 from support.web import ALLOW_LOOPBACK
 from webhooks.receiver import Got, Receiver
 from webhooks.sending import Sending
 
 # The clock of each new process is past the leases of those before it.
 PAST_THE_LEASE = 70
-SEND_UNTIL_KILLED = """
-import asyncio, sys
-from datetime import timedelta
-from headwater import wire
-from headwater.settings import load
-
-parts = wire.open_parts(load())
-ahead = timedelta(seconds=float(sys.argv[1]))
-parts.now = lambda: wire.utc_now() + ahead
+SEND_UNTIL_KILLED = f"""{WITH_A_CLOCK_AHEAD}
 
 async def send():
     async with asyncio.TaskGroup() as group:
@@ -38,27 +28,12 @@ async def send():
 
 asyncio.run(send())
 """
-Start = Callable[[int], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(environ: dict[str, str]) -> Iterator[Start]:
-    """Starts a process that sends; what still runs at the end of the test is killed."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start_one(ahead: int = 0) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", SEND_UNTIL_KILLED, str(ahead)]
-        env = {**os.environ, **ALLOW_LOOPBACK, **environ}
-        started.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
-        out = started[-1].stdout
-        assert out is not None
-        assert out.readline() == "sending\n"
-        return started[-1]
-
-    yield start_one
-    for process in started:
-        if process.poll() is None:
-            kill(process)
+def start(environ: dict[str, str]) -> Iterator[StartAhead]:
+    with starting({**ALLOW_LOOPBACK, **environ}, SEND_UNTIL_KILLED, "sending") as start_one:
+        yield start_one
 
 
 def stop_between_writes(process: subprocess.Popen[str], sending: Sending) -> None:
@@ -82,7 +57,7 @@ def _can_write(sending: Sending) -> bool:
 
 
 def test_a_kill_while_sending_loses_nothing_and_repeats_can_be_told(
-    sending: Sending, receiver: Receiver, start: Start
+    sending: Sending, receiver: Receiver, start: StartAhead
 ) -> None:
     count, kills = 60, 2
     receiver.delays["/hook"] = 0.005
@@ -102,7 +77,9 @@ def test_a_kill_while_sending_loses_nothing_and_repeats_can_be_told(
     assert {one.state for one in sending.log(made)} == {"delivered"}
 
 
-def test_two_processes_side_by_side_send_everything_once(sending: Sending, receiver: Receiver, start: Start) -> None:
+def test_two_processes_side_by_side_send_everything_once(
+    sending: Sending, receiver: Receiver, start: StartAhead
+) -> None:
     # H84
     paths = [f"/hook{number}" for number in range(6)]
     made = [sending.webhook(receiver.url + path).webhook for path in paths]
@@ -120,7 +97,7 @@ def test_two_processes_side_by_side_send_everything_once(sending: Sending, recei
 
 
 def test_a_process_that_was_stopped_past_its_lease_is_fenced(
-    sending: Sending, receiver: Receiver, start: Start
+    sending: Sending, receiver: Receiver, start: StartAhead
 ) -> None:
     # H85
     released = threading.Event()

@@ -7,23 +7,28 @@ import base64
 import hashlib
 import hmac
 import json
-from datetime import timedelta
+from collections.abc import Callable
 
 import pytest
 
 from headwater.app import webhooks as asked
 from headwater.store.people import deliveries
 from headwater.store.people.deliveries import GIVE_UP_AFTER
+from headwater.store.people.webhooks import Webhook
 from webhooks.receiver import Got, Receiver
 from webhooks.sending import Sending, opened
-
-DAY = GIVE_UP_AFTER
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A retry is due when the clock is turned, and not because the machine was slow for some seconds."""
     monkeypatch.setattr(deliveries, "RETRIES", (3600,))
+
+
+def answered_with(answer: int | Callable[[Got], int], sending: Sending, receiver: Receiver) -> Webhook:
+    """A webhook whose receiver answers like this."""
+    receiver.answers["/hook"] = answer
+    return sending.webhook(f"{receiver.url}/hook").webhook
 
 
 def is_signed(got: Got, secret: str) -> bool:
@@ -95,18 +100,17 @@ async def test_slow_and_failing_receivers_do_not_delay_the_others(sending: Sendi
 
 
 async def test_a_receiver_that_comes_back_gets_everything_in_order(sending: Sending, receiver: Receiver) -> None:
-    receiver.answers["/hook"] = 503
-    made = sending.webhook(f"{receiver.url}/hook").webhook
+    made = answered_with(503, sending, receiver)
     async with sending.running():
         sending.publish(1, 2, 3)
         for failures in range(1, 4):
             await sending.until(lambda failures=failures: sending.look(made).failures == failures)  # type: ignore[misc]
-            sending.turn_clock(timedelta(hours=2))
+            sending.turn_clock(hours=2)
         failing = sending.look(made)
         assert failing.status == "failing"
         assert failing.failing_since is not None
         receiver.answers["/hook"] = 200
-        sending.turn_clock(timedelta(hours=2))
+        sending.turn_clock(hours=2)
         await sending.until(lambda: sending.look(made).waiting == 0)
     assert sending.look(made).status == "ok"
     numbers = receiver.numbers()
@@ -125,10 +129,10 @@ async def test_a_receiver_that_says_when_to_come_again_is_left_alone_until_then(
         sending.publish(1)
         await sending.until(lambda: sending.look(made).failures == 1)
         receiver.answers["/hook"] = 200
-        sending.turn_clock(timedelta(minutes=25))
+        sending.turn_clock(minutes=25)
         await asyncio.sleep(2.5)  # it looks for what is due every second
         assert len(receiver.at("/hook")) == 1
-        sending.turn_clock(timedelta(minutes=6))
+        sending.turn_clock(minutes=6)
         await sending.until(lambda: sending.look(made).waiting == 0)
     assert len(receiver.at("/hook")) == 2
 
@@ -136,12 +140,11 @@ async def test_a_receiver_that_says_when_to_come_again_is_left_alone_until_then(
 async def test_an_event_that_was_tried_for_a_day_is_given_up_and_can_be_replayed(
     sending: Sending, receiver: Receiver
 ) -> None:
-    receiver.answers["/hook"] = lambda got: 500 if got.event()["data"]["address"].endswith("/1") else 200
-    made = sending.webhook(f"{receiver.url}/hook").webhook
+    made = answered_with(lambda got: 500 if got.event()["data"]["address"].endswith("/1") else 200, sending, receiver)
     async with sending.running():
         sending.publish(1, 2, 3)
         await sending.until(lambda: sending.look(made).failures == 1)
-        sending.turn_clock(DAY)
+        sending.turn_clock(seconds=GIVE_UP_AFTER.total_seconds())
         await sending.until(lambda: sending.look(made).waiting == 0)
         first, *others = sending.log(made)
         assert first.state == "failed"
@@ -156,12 +159,11 @@ async def test_an_event_that_was_tried_for_a_day_is_given_up_and_can_be_replayed
 async def test_for_a_receiver_that_is_dead_for_a_day_all_is_given_up_but_what_is_younger(
     sending: Sending, receiver: Receiver
 ) -> None:
-    receiver.answers["/hook"] = 500
-    made = sending.webhook(f"{receiver.url}/hook").webhook
+    made = answered_with(500, sending, receiver)
     async with sending.running():
         sending.publish(*range(30))
         await sending.until(lambda: sending.look(made).failures == 1)
-        sending.turn_clock(DAY)
+        sending.turn_clock(seconds=GIVE_UP_AFTER.total_seconds())
         sending.publish(30)
         await sending.until(lambda: sending.look(made).waiting == 1)
     states = [one.state for one in sending.log(made)]
@@ -172,8 +174,7 @@ async def test_for_a_receiver_that_is_dead_for_a_day_all_is_given_up_but_what_is
 async def test_a_receiver_that_is_gone_gets_nothing_more_until_it_is_resumed(
     sending: Sending, receiver: Receiver
 ) -> None:
-    receiver.answers["/hook"] = 410
-    made = sending.webhook(f"{receiver.url}/hook").webhook
+    made = answered_with(410, sending, receiver)
     async with sending.running():
         sending.publish(1, 2)
         await sending.until(lambda: sending.look(made).status == "gone")
@@ -200,8 +201,7 @@ async def test_a_paused_webhook_gathers_and_gets_everything_when_it_is_resumed(
 
 
 async def test_a_redirect_is_a_failure_that_says_what_to_do(sending: Sending, receiver: Receiver) -> None:
-    receiver.answers["/hook"] = 307
-    made = sending.webhook(f"{receiver.url}/hook").webhook
+    made = answered_with(307, sending, receiver)
     async with sending.running():
         sending.publish(1)
         await sending.until(lambda: sending.look(made).last_error)

@@ -5,19 +5,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from support.hub import Hub, hub_on_loopback
-from support.web import Web, web
+from support.web import Web
 from websub.instance import Instance, instance
 
 
 @pytest.fixture
 def hub() -> Iterator[Hub]:
     with hub_on_loopback() as made:
-        yield made
-
-
-@pytest.fixture
-def world() -> Iterator[Web]:
-    with web() as made:
         yield made
 
 

@@ -11,7 +11,7 @@ import pytest
 from headwater.errors import BadAddress, BadInput
 from headwater.follow.add import kind_and_address
 from headwater.model import Request, Source, SourceState
-from headwater.sim.x_accounts import number_at
+from headwater.sim.x_world import number_at
 from headwater.sources import KINDS, x
 from support.posts import NOON
 

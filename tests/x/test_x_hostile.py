@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from headwater.access.budget import pause_after, with_retry_after
 from headwater.access.x import is_spent, posts_in, refuse, token_from, window_of, words_of
-from headwater.errors import BadInput, Blocked, EmptyAnswer, NotAFeed, ReadFailed, SourceFailure, StatusRefused, TooDeep
+from headwater.errors import BadInput, Blocked, NotAFeed, ReadFailed, SourceFailure, StatusRefused, TooDeep
 from headwater.model import Page, Post, Response, Source, SourceState
-from headwater.sim.x_accounts import number_at
+from headwater.sim.x_world import number_at
 from headwater.sources import x
+from support.answers import BOT_WALL, COUNTED, NO_OBJECT
 from support.posts import NOON
 
 SOURCE = Source(1, "x", "https://x.com/hashrate", settings={"user_id": "77"})
@@ -48,15 +49,13 @@ def one(includes: Any = None, **fields: Any) -> Post:
 @pytest.mark.parametrize(
     ("body", "failure"),
     [
-        (b"", EmptyAnswer),
-        (b"null", NotAFeed),
-        (b"[]", NotAFeed),
+        *NO_OBJECT,
         (b"{}", NotAFeed),
         (b'{"meta": []}', NotAFeed),
         (b'{"data": {}, "meta": {}}', NotAFeed),
         (b'{"data": [', NotAFeed),
         (b'{"a":' * 100_000, TooDeep),  # H49
-        (b"<html><title>Just a moment</title></html>", Blocked),  # H29
+        BOT_WALL,  # H29
         (b"<html><body>X is over capacity</body></html>", NotAFeed),
     ],
 )
@@ -251,19 +250,9 @@ def test_any_bytes_are_a_page_or_a_failure(body: bytes, url: str) -> None:
     assert isinstance(words_of(answer(body, status=400)), str)
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"x_rate_limit_remaining": "0", "x_rate_limit_reset": "300"}, 300),
-        ({"x_rate_limit_remaining": "1", "x_rate_limit_reset": "300"}, 300),  # two are under way
-        ({"x_rate_limit_remaining": "2", "x_rate_limit_reset": "300"}, None),
-        ({"x_rate_limit_remaining": "0", "x_rate_limit_reset": "-500"}, 1),
-        ({"x_rate_limit_remaining": "0", "x_rate_limit_reset": "9999999"}, 86_400),
-        ({"x_rate_limit_remaining": "nan", "x_rate_limit_reset": "300"}, None),
-    ],
-)
-def test_xs_count_of_what_is_left_is_heeded(headers: dict[str, str], seconds: int | None) -> None:  # H31
+@pytest.mark.parametrize(("left", "reset", "seconds"), [*COUNTED, ("0", "-500", 1), ("0", "9999999", 86_400)])
+def test_xs_count_of_what_is_left_is_heeded(left: str, reset: str, seconds: int | None) -> None:  # H31
+    headers = {"x_rate_limit_remaining": left, "x_rate_limit_reset": reset} if left else {}
     if "x_rate_limit_reset" in headers:  # X names the second since 1970
         headers = {**headers, "x_rate_limit_reset": str(int(NOON.timestamp()) + int(headers["x_rate_limit_reset"]))}
     pause = pause_after(200, window_of(answer(b"{}", **headers)), in_flight=2)

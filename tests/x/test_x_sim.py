@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,8 +12,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from headwater.sim.x_accounts import Habits, accounts_of, history, number_at
-from headwater.sim.x_world import BEGINS, SimX, simulated
+from headwater.sim.serving import BEGINS
+from headwater.sim.x_world import Habits, SimX, accounts_of, history, number_at, simulated
 
 LIVELY = Habits(posts_per_day=300, deleted=0.2)
 EVERYBODY = {"News": LIVELY, "kuangji": LIVELY._replace(lang="zh")}
@@ -116,15 +114,3 @@ def test_a_window_that_is_used_up_says_when_the_next_begins(serve: Serve) -> Non
     ask(f"{x.url}/2/users/by/username/news", x.token)  # each kind of request has its own
     x.clock.advance(timedelta(seconds=int(headers["x-rate-limit-reset"]) - x.clock.now().timestamp()))
     ask(timeline, x.token)
-
-
-def test_it_runs_as_a_program_whose_clock_is_moved_by_http() -> None:
-    command = [sys.executable, "-m", "headwater.sim.x", "--port", "0", "--seed", "1", "news"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().split()[0].partition("=")[2]
-            before, after = ask(f"{url}/sim/clock"), ask(f"{url}/sim/clock", method="POST", seconds="3600")
-            assert (before["now"], after["now"]) == ("2026-11-02T00:00:00+00:00", "2026-11-02T01:00:00+00:00")
-        finally:
-            process.terminate()

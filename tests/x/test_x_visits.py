@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from headwater.sim.reddit_world import Faults
-from headwater.sim.x_accounts import Habits
-from headwater.sim.x_world import Limits, SimX, simulated
+from headwater.sim.serving import Faults
+from headwater.sim.x_world import Habits, Limits, SimX, simulated
 from headwater.store.sources import limits
 from headwater.store.tables import crawls, post_versions, posts, sources
 from headwater.wire import Parts
-from x.living_x import Living, listed_ids, rows, stored_ids
+from support.living import rows
+from x.living_x import Living, listed_ids, stored_ids
 
 HOUR = timedelta(hours=1)
 QUIET = Habits(posts_per_day=40, late=0, deleted=0, edited=0)
 BUSY = QUIET._replace(posts_per_day=600)
-Serve = Callable[[SimX], SimX]
+Serve = Callable[..., SimX]
 OpenParts = Callable[..., Parts]
 
 
 async def test_an_account_is_looked_up_once_and_then_asked_for_what_is_new(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({"HashRate": QUIET}, seed=1))
-    x.clock.advance(12 * HOUR)
+    x = serve(simulated({"HashRate": QUIET}, seed=1), 12 * HOUR)
     async with Living(open_parts(x), x) as living:
         [account] = await living.follow("@hashrate")
         first = await living.visit(account)
@@ -41,11 +40,9 @@ async def test_an_account_is_looked_up_once_and_then_asked_for_what_is_new(serve
 
 
 async def test_a_visit_with_nothing_new_is_one_request_and_costs_no_posts(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({"hashrate": QUIET}, seed=1))
-    x.clock.advance(25 * HOUR)
+    x = serve(simulated({"hashrate": QUIET}, seed=1), 25 * HOUR)
     async with Living(open_parts(x), x) as living:
-        [account] = await living.follow("@hashrate")
-        await living.visit(account)
+        account = await living.visited("@hashrate")
         before, read = len(x.asked), x.read
         for _ in range(2):
             x.clock.advance(HOUR)
@@ -71,11 +68,9 @@ async def test_an_edit_is_a_version_of_the_post_and_deleted_ones_stay(serve: Ser
 async def test_more_new_posts_than_a_page_shows_are_followed_to_the_watermark(
     serve: Serve, open_parts: OpenParts
 ) -> None:  # A2
-    x = serve(simulated({"hashrate": BUSY}, seed=3))
-    x.clock.advance(HOUR)
+    x = serve(simulated({"hashrate": BUSY}, seed=3), HOUR)
     async with Living(open_parts(x), x) as living:
-        [account] = await living.follow("@hashrate", page_size=50)
-        await living.visit(account)
+        account = await living.visited("@hashrate", page_size=50)
         x.clock.advance(15 * HOUR)
         visit = await living.visit(account)
         assert visit.watermark_updated
@@ -86,11 +81,9 @@ async def test_more_new_posts_than_a_page_shows_are_followed_to_the_watermark(
 async def test_a_crawl_that_fails_in_the_middle_goes_on_there_and_the_watermark_waits_for_its_end(
     serve: Serve, open_parts: OpenParts
 ) -> None:  # A2, B10
-    x = serve(simulated({"hashrate": BUSY}, seed=3))
-    x.clock.advance(HOUR)
+    x = serve(simulated({"hashrate": BUSY}, seed=3), HOUR)
     async with Living(open_parts(x), x) as living:
-        [account] = await living.follow("@hashrate", page_size=20)
-        await living.visit(account)
+        account = await living.visited("@hashrate", page_size=20)
         [before] = rows(living.parts, sources)
         x.clock.advance(10 * HOUR)
         x.faults = Faults(broken=0.5)
@@ -107,11 +100,9 @@ async def test_a_crawl_that_fails_in_the_middle_goes_on_there_and_the_watermark_
 
 
 async def test_a_page_that_x_does_not_find_any_more_is_no_dead_end(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({"hashrate": BUSY}, seed=3))
-    x.clock.advance(HOUR)
+    x = serve(simulated({"hashrate": BUSY}, seed=3), HOUR)
     async with Living(open_parts(x), x) as living:
-        [account] = await living.follow("@hashrate", page_size=20)
-        await living.visit(account)
+        account = await living.visited("@hashrate", page_size=20)
         x.clock.advance(10 * HOUR)
         real = SimX.fault
         x.fault = lambda: "broken" if len(x.asked) % 5 == 4 else None  # type: ignore[method-assign]
@@ -127,11 +118,9 @@ async def test_a_page_that_x_does_not_find_any_more_is_no_dead_end(serve: Serve,
 async def test_a_timeline_that_ends_before_the_watermark_is_a_gap_that_is_on_record(
     serve: Serve, open_parts: OpenParts
 ) -> None:
-    x = serve(simulated({"hashrate": Habits(posts_per_day=5000, late=0, deleted=0)}, seed=3))
-    x.clock.advance(HOUR)
+    x = serve(simulated({"hashrate": Habits(posts_per_day=5000, late=0, deleted=0)}, seed=3), HOUR)
     async with Living(open_parts(x), x) as living:
-        [account] = await living.follow("@hashrate", max_pages=0)
-        await living.visit(account)
+        account = await living.visited("@hashrate", max_pages=0)
         x.clock.advance(20 * HOUR)
         while (await living.visit(account)).visit.unfinished:
             pass
@@ -141,8 +130,10 @@ async def test_a_timeline_that_ends_before_the_watermark_is_a_gap_that_is_on_rec
 
 
 async def test_a_search_finds_what_is_new_and_says_what_it_has_forgotten(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({"hashrate": QUIET, "kuangji": QUIET._replace(lang="zh")}, seed=5, lasts=timedelta(days=12)))
-    x.clock.advance(20 * HOUR)
+    x = serve(
+        simulated({"hashrate": QUIET, "kuangji": QUIET._replace(lang="zh")}, seed=5, lasts=timedelta(days=12)),
+        20 * HOUR,
+    )
     async with Living(open_parts(x), x) as living:
         [search] = await living.follow("x: lang:zh")
         first = await living.visit(search)
@@ -176,8 +167,7 @@ async def test_a_token_that_x_does_not_know_is_a_failure_that_says_what_to_do(
 ) -> None:
     x = serve(simulated({"hashrate": QUIET}))
     async with Living(open_parts(x, X_BEARER_TOKEN="another-one"), x) as living:
-        [account] = await living.follow("@hashrate")
-        visit = await living.visit(account)
+        visit = await living.visit(*await living.follow("@hashrate"))
         assert visit.visit.outcome == "failed"
         assert "headwater x token" in (visit.visit.error or "")
 
@@ -197,8 +187,7 @@ async def test_without_a_token_nothing_is_asked_and_the_source_says_what_is_miss
 
 
 async def test_a_spent_window_makes_all_wait_before_x_has_to_refuse(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({f"a{n}": QUIET for n in range(6)}, limits=Limits(requests=3)))
-    x.clock.advance(12 * HOUR)
+    x = serve(simulated({f"a{n}": QUIET for n in range(6)}, limits=Limits(requests=3)), 12 * HOUR)
     async with Living(open_parts(x), x) as living:
         await living.follow(*(f"@a{n}" for n in range(6)))
         there = {id for n in range(6) for id in listed_ids(x, f"a{n}")}
@@ -210,8 +199,7 @@ async def test_a_spent_window_makes_all_wait_before_x_has_to_refuse(serve: Serve
 
 
 async def test_a_refusal_of_x_holds_every_source_until_its_end(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({"a": QUIET, "b": QUIET}))
-    x.clock.advance(12 * HOUR)
+    x = serve(simulated({"a": QUIET, "b": QUIET}), 12 * HOUR)
     async with Living(open_parts(x), x) as living:
         first, _ = await living.follow("@a", "@b")
         x.faults = Faults(busy=1.0)
@@ -227,11 +215,9 @@ async def test_a_refusal_of_x_holds_every_source_until_its_end(serve: Serve, ope
 
 
 async def test_a_spent_month_makes_sources_wait_for_the_next_and_say_so(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({"hashrate": QUIET}, lasts=timedelta(days=31)))
-    x.clock.advance(12 * HOUR)
+    x = serve(simulated({"hashrate": QUIET}, lasts=timedelta(days=31)), 12 * HOUR)
     async with Living(open_parts(x, X_MONTHLY_REQUESTS="3"), x) as living:
-        [account] = await living.follow("@hashrate")
-        await living.visit(account)
+        account = await living.visited("@hashrate")
         x.clock.advance(HOUR)
         await living.visit(account)
         x.clock.advance(HOUR)
@@ -249,11 +235,9 @@ async def test_a_spent_month_makes_sources_wait_for_the_next_and_say_so(serve: S
 async def test_a_month_that_is_spent_in_the_middle_of_a_crawl_lets_it_go_on_in_the_next(
     serve: Serve, open_parts: OpenParts
 ) -> None:
-    x = serve(simulated({"hashrate": BUSY}, seed=3))
-    x.clock.advance(HOUR)
+    x = serve(simulated({"hashrate": BUSY}, seed=3), HOUR)
     async with Living(open_parts(x, X_MONTHLY_POSTS="90"), x) as living:
-        [account] = await living.follow("@hashrate", page_size=20)
-        await living.visit(account)
+        account = await living.visited("@hashrate", page_size=20)
         x.clock.advance(10 * HOUR)
         half = await living.visit(account)
         assert (half.visit.outcome, half.visit.unfinished) == ("ok", True)
@@ -265,8 +249,7 @@ async def test_a_month_that_is_spent_in_the_middle_of_a_crawl_lets_it_go_on_in_t
 
 
 async def test_x_saying_that_the_month_is_spent_is_believed_for_a_day(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({"a": QUIET, "b": QUIET}, limits=Limits(month=1)))
-    x.clock.advance(12 * HOUR)
+    x = serve(simulated({"a": QUIET, "b": QUIET}, limits=Limits(month=1)), 12 * HOUR)
     async with Living(open_parts(x), x) as living:
         first, second = await living.follow("@a", "@b")
         await living.visit(first)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,47 +12,28 @@ from sqlalchemy import Connection, select
 
 from headwater.crawl.record import record
 from headwater.crawl.visit import listing
-from headwater.crawl.visit.shared import VisitTools
 from headwater.crawl.visit.walk import COMPLETED
 from headwater.follow.add import follow
 from headwater.ids import uuid7
-from headwater.model import Page, Reader, Request, Response, Source, SourceState, Visit
-from headwater.sim.reddit_world import Faults
-from headwater.sim.serving import Ask
-from headwater.sim.x_accounts import Habits, SimPost
-from headwater.sim.x_http import answer_with_faults
-from headwater.sim.x_lists import NOT_YET_FOUND
-from headwater.sim.x_world import Limits, SimX, simulated
-from headwater.sources import KINDS, x
+from headwater.model import Reader, Request, Response, Visit
+from headwater.sim.serving import Faults
+from headwater.sim.x import NOT_YET_FOUND, answer
+from headwater.sim.x_world import Habits, Limits, SimPost, SimX, simulated
+from headwater.sources import x
 from headwater.store.db import Database
 from headwater.store.sources import leases
 from headwater.store.tables import checkpoints, posts, sources
 from headwater.text import plain
+from support.living import AtOnce
 
 HOUR = timedelta(hours=1)
 
 
-class AtOnce:
-    """The way to a simulated X without a network in between; and reading without processes."""
-
-    def __init__(self, sim: SimX) -> None:
-        self.sim = sim
-        self.concurrency = asyncio.Semaphore(1)
-
-    async def try_acquire(self) -> datetime | None:
-        return None
-
-    async def acquire(self) -> None: ...
+class Reaching(AtOnce):
+    """Access to X, which asks for nothing that is out of a search's reach."""
 
     async def fetch(self, request: Request) -> Response:
-        request = x.within_reach(request, self.sim.clock.now())
-        parts = urlsplit(request.url)
-        ask = Ask("GET", parts.path, dict(parse_qsl(parts.query)), f"Bearer {self.sim.token}")
-        answer = answer_with_faults(self.sim, ask)
-        return Response(request.url, answer.status, {}, answer.body, self.sim.clock.now())
-
-    async def read(self, source: Source, state: SourceState, response: Response) -> Page:
-        return KINDS[source.kind].read(source, state, response)
+        return await super().fetch(x.within_reach(request, self.clock.now()))
 
 
 class Step(NamedTuple):
@@ -102,7 +82,7 @@ def test_whatever_an_account_does_every_post_is_stored_once_and_none_is_missed(
     sim.clock.advance(2 * HOUR)
     typed = f"x: from:{name}" if by_search else f"@{name}"
     source_id = db.write_now(follow, owner, typed, sim.clock.now()).source_id
-    way = AtOnce(sim)
+    way = Reaching(sim, answer, f"Bearer {sim.token}")
     begins: int | None = None
     for step in [GOOD, *steps, GOOD, GOOD]:
         sim.clock.advance(timedelta(seconds=step.seconds))
@@ -125,13 +105,11 @@ def test_whatever_an_account_does_every_post_is_stored_once_and_none_is_missed(
 
 
 def take(db: Database, way: AtOnce, source_id: int, step: Step) -> Visit:
-    now = way.sim.clock.now
+    now = way.clock.now
     [due] = db.write_now(leases.claim_named, [source_id], now=now(), lease=uuid7(), lease_for=HOUR, gap=timedelta(0))
     wanted = {**due.source.settings, "page_size": step.page_size, "max_pages": 0}
     due = due._replace(source=due.source._replace(settings=wanted))
-    parsers: Any = way
-    tools = VisitTools(way.fetch, parsers, now, lambda: 0.0, HOUR, 60.0, 0.0, {}, lambda _: "", {"x": way})
-    ended = asyncio.run(listing.visit(due, tools, db))
+    ended = asyncio.run(listing.visit(due, way.tools("x"), db))
     [saved] = db.write_now(record, [ended], now())
     assert saved.accepted
     return ended

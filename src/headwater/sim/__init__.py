@@ -1,1 +1,1 @@
-"""A small simulated internet on loopback. It knows nothing of the rest of Headwater, and is asked only by HTTP."""
+"""A small simulated internet on loopback. It does not import the rest of Headwater; clients reach it only by HTTP."""

@@ -1,19 +1,18 @@
-"""What happens in a simulated forum: threads that grow, bumps, edits, deletions, pictures. Pure: a seed decides all.
+"""A simulated forum: what happens in its boards, and its state.
 
-The whole history is made beforehand. What a board or a thread looks like at a moment is a question, not a state, so a
-test can compare what somebody has stored with what was there to be seen.
+The whole history is made in advance from a seed: threads that grow, bumps, edits, deletions, images. What a board or a
+thread looks like at a moment is computed from it, so a test can compare what was stored with what could be seen.
 """
 
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from headwater.sim.reddit_world import BEGINS, Asked, Clock, Faults
+from headwater.sim.serving import BEGINS, Clock, Faults, SimSite
 
 _ENGLISH = (
     "river delta stone harbour signal lantern meadow copper orbit winter ledger engine garden market violin summit"
@@ -27,34 +26,19 @@ _NAMES = {
 }
 
 
-class Habits(NamedTuple):
-    """How lively a board is and how often what happens in it. Shares are of all posts; `pinned` counts threads."""
-
-    lang: str = "en"
-    threads_per_day: float = 12.0
-    replies: float = 6.0
-    long: float = 0.05
-    bumped: float = 0.15
-    edited: float = 0.1
-    deleted: float = 0.05
-    pictures: float = 0.15
-    answers: float = 0.3
-    pinned: int = 1
-
-
 class Version(NamedTuple):
     since: datetime
     text: str
 
 
 class SimPost(NamedTuple):
-    """A post and all that will ever happen to it. `answers` is the id of the post that it quotes."""
+    """A post with its whole future. `answers` is the id of the post that it quotes."""
 
     id: int
     author: str
     created_at: datetime
     versions: tuple[Version, ...]
-    picture: int | None = None
+    image: int | None = None
     answers: int | None = None
     deleted_at: datetime | None = None
 
@@ -73,43 +57,48 @@ class SimThread(NamedTuple):
     pinned: bool = False
 
     def posts_at(self, now: datetime) -> list[SimPost]:
-        """Those that are there. A thread lives as long as its first post, which nobody deletes."""
+        """Returns the posts that can be seen. Nobody deletes the first post of a thread."""
         return [post for post in self.posts if post.is_there(now)]
 
     def place_of(self, id: int) -> int:
-        """Which of the thread's posts it is, from 1 on, deleted ones counted: Discourse's number of a post."""
+        """Returns the post's number within the thread, as Discourse counts: from 1, deleted posts included."""
         return next(place for place, post in enumerate(self.posts, 1) if post.id == id)
 
 
+class Habits(NamedTuple):
+    """How busy a board is, and what share of its posts is edited, deleted and so on. `pinned` counts threads."""
+
+    lang: str = "en"
+    threads_per_day: float = 12.0
+    replies: float = 6.0
+    long: float = 0.05
+    bumped: float = 0.15
+    edited: float = 0.1
+    deleted: float = 0.05
+    images: float = 0.15
+    answers: float = 0.3
+    pinned: int = 1
+
+
 @dataclass
-class SimForum:
-    """The whole of it, as tests see it."""
+class SimForum(SimSite):
+    """All of a forum's state."""
 
     habits: Mapping[str, Habits]
     threads: Mapping[int, SimThread]
-    clock: Clock
-    faults: Faults
-    seed: int = 0
     threads_a_page: int = 20
     posts_a_page: int = 10
-    url: str = ""
-    asked: list[Asked] = field(default_factory=list)
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self.chance = random.Random(f"faults:{self.seed}")
+        super().__post_init__()
         self.boards = dict(enumerate(self.habits, 1))
 
     def listed(self, board: str | None, now: datetime) -> list[SimThread]:
-        """The threads of a board, or of all, as its list shows them: pinned ones, then by their last post."""
+        """Returns the threads of one board or of all in the order of the list: pinned first, then by last post."""
         there = [thread for thread in self.threads.values() if board in (None, thread.board) and thread.posts_at(now)]
         return sorted(
             there, key=lambda thread: (thread.pinned, last_post(thread, now).created_at, thread.id), reverse=True
         )
-
-    def fault(self) -> str | None:
-        with self.lock:
-            return self.faults.drawn(self.chance)
 
 
 def last_post(thread: SimThread, now: datetime) -> SimPost:
@@ -121,23 +110,13 @@ def simulated(
     *,
     seed: int = 0,
     lasts: timedelta = timedelta(days=2),
-    begins: datetime = BEGINS,
-    clock: Clock | None = None,
     faults: Faults = Faults(),
     threads_a_page: int = 20,
-    posts_a_page: int = 10,
 ) -> SimForum:
-    """A forum whose boards have a history of this length; its clock stands at the beginning."""
-    drafts = [thread for name, habits in boards.items() for thread in _board(name, habits, begins, lasts, seed)]
-    return SimForum(
-        boards,
-        {thread.id: thread for thread in _numbered(drafts)},
-        clock or Clock(begins),
-        faults,
-        seed,
-        threads_a_page,
-        posts_a_page,
-    )
+    """Returns a forum whose boards have a history of this length. Its clock is at the beginning."""
+    drafts = [thread for name, habits in boards.items() for thread in _board(name, habits, BEGINS, lasts, seed)]
+    threads = {thread.id: thread for thread in _numbered(drafts)}
+    return SimForum(boards, threads, threads_a_page, clock=Clock(BEGINS), faults=faults, seed=seed)
 
 
 def _board(name: str, habits: Habits, begins: datetime, lasts: timedelta, seed: int) -> list[SimThread]:
@@ -162,7 +141,7 @@ def _posts(chance: random.Random, habits: Habits, begins: datetime, ends: dateti
         if place and at >= ends:
             break
         posts.append(_post(chance, habits, at, place))
-        # Most replies come within the hour; now and then somebody finds the thread much later and bumps it.
+        # Most replies come within the hour; a few come much later and bump the thread.
         hours = chance.uniform(6, 30) if chance.random() < habits.bumped else chance.expovariate(2)
         at += timedelta(seconds=1 + int(hours * 3_600))
     return posts
@@ -182,14 +161,14 @@ def _post(chance: random.Random, habits: Habits, at: datetime, place: int) -> Si
         author=f"{chance.choice(_NAMES[habits.lang])}{chance.randrange(100)}",
         created_at=at,
         versions=tuple(versions),
-        picture=chance.randrange(1, 1_000_000) if chance.random() < habits.pictures else None,
+        image=chance.randrange(1, 1_000_000) if chance.random() < habits.images else None,
         answers=answered,
         deleted_at=happens(habits.deleted) if place else None,
     )
 
 
 def _numbered(drafts: Sequence[SimThread]) -> list[SimThread]:
-    """Threads and posts with the ids that a database gives out: one after the other, over all boards."""
+    """Returns threads and posts with ids as a database assigns them: in order of time, over all boards."""
     by_time = sorted(drafts, key=lambda thread: (thread.posts[0].created_at, thread.board))
     waiting = [
         (post.created_at, which, place) for which, one in enumerate(by_time) for place, post in enumerate(one.posts)

@@ -1,14 +1,13 @@
-"""The state of a simulated news site: its articles with their times, edits and pictures, by seed and clock."""
+"""A simulated news site: its articles with their times, edits and images, made from a seed, and its state."""
 
 from __future__ import annotations
 
 import random
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from headwater.sim.reddit_world import BEGINS, Asked, Clock
+from headwater.sim.serving import BEGINS, Clock, SimSite
 
 FIRST_ID = 48_000
 
@@ -53,12 +52,12 @@ class Version(NamedTuple):
 
 
 class SimArticle(NamedTuple):
-    """What the site published: `versions` are its texts in order, each from a time on."""
+    """An article. `versions` are its texts in order, each valid from a time on."""
 
     id: int
     published_at: datetime
     author: str
-    picture: str
+    image: str
     language: str
     versions: tuple[Version, ...]
 
@@ -72,20 +71,16 @@ class SimArticle(NamedTuple):
 
 
 @dataclass
-class SimNews:
-    """The whole site, as tests see it. `articles` are ordered by time; those of the future are not shown yet."""
+class SimNews(SimSite):
+    """All of a site's state. `articles` are ordered by time; those of the future are not shown yet."""
 
     title: str
     articles: list[SimArticle]
-    clock: Clock
     language: str = "en"
     page_size: int = 10
-    url: str = ""
-    asked: list[Asked] = field(default_factory=list)
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def shown(self) -> list[SimArticle]:
-        """What is out by now, the newest first."""
+        """Returns what has been published by now, newest first."""
         now = self.clock.now()
         return [article for article in reversed(self.articles) if article.published_at <= now]
 
@@ -100,21 +95,20 @@ def simulated(
     after: int = 20,
     every: timedelta = timedelta(hours=1),
     begins: datetime = BEGINS,
-    clock: Clock | None = None,
     language: str = "en",
 ) -> SimNews:
-    """A site with `before` articles when its clock starts, and `after` more to come; one in five is edited later."""
+    """Returns a site with `before` articles when its clock starts and `after` more to come. One in five is edited."""
     chance = random.Random(f"news:{language}:{seed}")
     articles = [
         _article(FIRST_ID + number * 7 + chance.randrange(7), begins + (number - before + 1) * every, language, chance)
         for number in range(before + after)
     ]
     title = "The Simulated Herald" if language == "en" else "模拟日报"
-    return SimNews(title, articles, clock or Clock(begins), language)
+    return SimNews(title, articles, language, clock=Clock(begins))
 
 
 def filler(language: str, seed: int) -> str:
-    """A paragraph that could stand in any article."""
+    """Returns a paragraph that fits any article."""
     chance, english = random.Random(seed), language == "en"
     place, thing = (_PLACES, _THINGS) if english else (_PLACES_ZH, _THINGS_ZH)
     return _paragraph(chance.choice(place), chance.choice(thing), english, chance)

@@ -1,24 +1,53 @@
-"""What happens in the simulated world, and who tells of it when: stories told several times, reposts, edits and noise.
+"""The news of the simulated internet: which story appears where and when, with repeats, edits and noise.
 
-Pure: a seed decides all. The sites of the simulated internet show what is told in their places.
+A seed decides all of it. `events.json` holds the possible events, each worded in several ways: the wordings of an event
+share its names and numbers and little else, as reports by different people do.
 """
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
-
-from headwater.sim.frames import CHATTER, FRAMES, Frame, Words
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 _PREFIXES = {"en": ("BREAKING: ", "Just in: ", ""), "zh": ("【快讯】", "突发：", "")}
 _OPEN = ("reddit", "forum", "x")
 _AUTHORS = ("a.keller", "northwind", "mira_t", "old_salt", "jun", "pilar", "观潮人", "river_reader")
 
 
+class Words(NamedTuple):
+    """One wording of an event, with gaps for its names and numbers."""
+
+    title: str
+    text: str
+
+
+class Frame(NamedTuple):
+    """A kind of event: what fills its gaps, and its wordings in English and in Chinese."""
+
+    gaps: dict[str, tuple[str, ...]]
+    english: tuple[Words, ...]
+    chinese: tuple[Words, ...]
+
+
+def _frame(names: dict[str, list[str]], written: dict[str, Any]) -> Frame:
+    return Frame(
+        {gap: tuple(names[choices]) for gap, choices in written["gaps"].items()},
+        tuple(Words(**words) for words in written["english"]),
+        tuple(Words(**words) for words in written["chinese"]),
+    )
+
+
+_EVENTS = json.loads(files("headwater.sim").joinpath("events.json").read_text("utf-8"))
+FRAMES = tuple(_frame(_EVENTS["names"], written) for written in _EVENTS["frames"])
+CHATTER = tuple(Words(**words) for words in _EVENTS["chatter"])
+
+
 class Place(NamedTuple):
-    """Where something is told: a `kind` of site, its name there, and its language."""
+    """Where something is published: a `kind` of site, its name there, and its language."""
 
     kind: str
     name: str
@@ -26,7 +55,7 @@ class Place(NamedTuple):
 
 
 class Telling(NamedTuple):
-    """What is told in a place at a time. `story` is None for noise; `edited` is what it says later, and from when."""
+    """What a place publishes at a time. `story` is None for noise; `edited` is the later text and its time."""
 
     id: int
     story: int | None
@@ -39,7 +68,7 @@ class Telling(NamedTuple):
 
 
 class Rhythm(NamedTuple):
-    """Within which time a story is told; what share of tellings are reposts or edited later."""
+    """How long it takes until all places have a story, and what share of tellings are reposts or edited later."""
 
     spread: timedelta = timedelta(minutes=25)
     reposts: float = 0.25
@@ -49,7 +78,7 @@ class Rhythm(NamedTuple):
 def history(
     places: Sequence[Place], begins: datetime, lasts: timedelta, seed: int = 1, rhythm: Rhythm = Rhythm()
 ) -> list[Telling]:
-    """All that is told from `begins` on, in the order of time. Nothing happens twice: there is one of each event."""
+    """Returns all tellings from `begins` on, ordered by time. Each event happens once."""
     chance = random.Random(f"newsroom:{seed}")
     told: list[Telling] = []
     for story, frame in enumerate(chance.sample(FRAMES, len(FRAMES))):
@@ -66,7 +95,7 @@ def told_in(place: Place, told: Sequence[Telling]) -> list[Telling]:
 def _tellings(
     story: int, frame: Frame, places: Sequence[Place], at: datetime, chance: random.Random, rhythm: Rhythm
 ) -> Iterator[Telling]:
-    """One story in several places: each place tells it at most once, in words of its own or in another's."""
+    """Yields one story in several places: each tells it at most once, in its own words or in another's."""
     filled = {gap: choices[(story + len(gap)) % len(choices)] for gap, choices in frame.gaps.items()}
     for lang in ("en", "zh"):
         theirs = [place for place in places if place.lang == lang]
@@ -87,7 +116,7 @@ def _tellings(
 
 
 def _noise(places: Sequence[Place], begins: datetime, lasts: timedelta, chance: random.Random) -> Iterator[Telling]:
-    """What people talk of where everybody may write."""
+    """Yields small talk, for the places where everybody may write."""
     chatty = [place for place in places if place.kind in _OPEN]
     for words in CHATTER if chatty else ():
         yield Telling(0, None, chance.choice(chatty), begins + lasts * chance.random(), chance.choice(_AUTHORS), *words)

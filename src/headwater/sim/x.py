@@ -1,51 +1,288 @@
-"""A simulated X: accounts, timelines and searches of its API v2, limits and faults, over real HTTP on loopback.
+"""A simulated X over HTTP: accounts, timelines and searches of its API v2, rate limits and faults.
 
-    python -m headwater.sim.x --port 8901 --seed 1
-
-Its clock stands still unless told otherwise: POST /sim/clock?seconds=3600 moves it on, GET /sim/clock says what it is.
-Whoever uses only what X has cannot tell the difference.
+python -m headwater.sim.x --port 8901 --seed 1
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+import json
+from argparse import Namespace
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
-from headwater.sim.serving import served
-from headwater.sim.x_accounts import Habits
-from headwater.sim.x_http import door_of
-from headwater.sim.x_world import SimX, simulated
+from headwater.sim.serving import Ask, run, serving_site, with_faults
+from headwater.sim.x_json import PROBLEMS, answer_with, user_json
+from headwater.sim.x_world import Habits, SimAccount, SimPost, SimX, number_at, simulated
+
+NOT_YET_FOUND = timedelta(seconds=30)  # a search shows nothing younger
+MOST_RESULTS = 100
+WITHOUT_REPLIES = 800
+_FIELDS = ("tweet.fields", "expansions", "user.fields", "media.fields", "place.fields", "poll.fields")
+_LIST = ("max_results", "since_id", "until_id", "start_time", "end_time", "exclude", "pagination_token")
+_SEARCH = ("query", "max_results", "since_id", "until_id", "start_time", "end_time", "next_token", "sort_order")
 
 
-@contextmanager
-def serving(x: SimX, port: int = 0) -> Iterator[SimX]:
-    """Serve it on loopback; `url` is where."""
-    with served(door_of(x), port) as x.url:
-        yield x
+class Answer(NamedTuple):
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+    shows: tuple[SimPost, ...] = ()
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description="A simulated X on loopback.")
-    arguments.add_argument("--port", type=int, default=0)
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--days", type=float, default=7.0)
-    arguments.add_argument("--speed", type=float, default=0.0, help="simulated seconds in a real one")
-    arguments.add_argument("accounts", nargs="*", default=["hashrate", "ledger", "kuangji"])
-    given = arguments.parse_args()
+class Refused(Exception):
+    """A refusal, which becomes a problem document."""
+
+    def __init__(self, status: int, title: str, detail: str, problem: str = "about:blank", **more: Any) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.document = {"title": title, "detail": detail, "type": problem, "status": status, **more}
+
+
+class BadPage(Exception):
+    """A parameter that X does not accept."""
+
+    def __init__(self, parameter: str, value: str, message: str) -> None:
+        super().__init__(message)
+        self.parameter, self.value = parameter, value
+
+
+class ListPage(NamedTuple):
+    posts: list[SimPost]
+    next: str | None
+
+
+@with_faults
+def answer(x: SimX, asked: Ask, now: datetime, fault: str | None) -> Answer:
+    left, reset = x.count_request(_kind_of(asked.path))
+    answer = _answer_or_fault(x, asked, now, fault, left)
+    if x.limits.requests:
+        counted = {
+            "x-rate-limit-limit": str(x.limits.requests),
+            "x-rate-limit-remaining": str(max(0, left)),
+            "x-rate-limit-reset": str(int(reset.timestamp()) + 1),
+        }
+        answer = answer._replace(headers={**answer.headers, **counted})
+    if fault != "cut":
+        x.note_shown(answer.shows, now)
+    return answer
+
+
+def serving(x: SimX, port: int = 0) -> AbstractContextManager[SimX]:
+    """Serves it on loopback and sets its `url`."""
+    return serving_site(x, answer, port)
+
+
+def _answer_or_fault(x: SimX, asked: Ask, now: datetime, fault: str | None, left: int) -> Answer:
+    try:
+        if fault == "busy" or (x.limits.requests and left < 0):
+            raise Refused(429, "Too Many Requests", "Too Many Requests")
+        if fault in ("broken", "unavailable"):
+            status = 500 if fault == "broken" else 503
+            raise Refused(status, "Service Unavailable", "Service Unavailable")
+        if asked.authorization != f"Bearer {x.token}":
+            raise Refused(401, "Unauthorized", "Unauthorized")
+        if x.limits.month and x.read >= x.limits.month:
+            problem = f"{PROBLEMS}/usage-capped"
+            raise Refused(429, "UsageCapExceeded", "Usage cap exceeded: Monthly product cap", problem, period="Monthly")
+        return _answer(x, asked, now)
+    except Refused as refused:
+        return _json(refused.document)._replace(status=refused.status)
+    except BadPage as error:
+        return _invalid(error.parameter, error.value, str(error))
+
+
+def _answer(x: SimX, asked: Ask, now: datetime) -> Answer:
+    match [step for step in asked.path.split("/") if step]:
+        case ["2", "users", "by", "username", name]:
+            _check_names(asked, ("user.fields", "expansions", "tweet.fields"))
+            return _account(x, name, asked)
+        case ["2", "users", user_id, "tweets"]:
+            _check_names(asked, (*_LIST, *_FIELDS))
+            return _timeline(x, user_id, asked, now)
+        case ["2", "tweets", "search", "recent"]:
+            _check_names(asked, (*_SEARCH, *_FIELDS))
+            return _search(x, asked, now)
+    raise Refused(404, "Not Found", "Not Found")
+
+
+def _account(x: SimX, name: str, asked: Ask) -> Answer:
+    account = x.accounts.get(name.lower())
+    about = {"value": name, "resource_id": name, "parameter": "username", "resource_type": "user"}
+    if account is None:
+        detail = f"Could not find user with username: [{name}]."
+        error = {**about, "title": "Not Found Error", "detail": detail, "type": f"{PROBLEMS}/resource-not-found"}
+        return _json({"errors": [error]})
+    if account.habits.suspended:
+        detail = f"User has been suspended: [{name}]."
+        error = {**about, "title": "Forbidden", "detail": detail, "type": f"{PROBLEMS}/resource-not-found"}
+        return _json({"errors": [error]})
+    return _json({"data": user_json(account, asked.query)})
+
+
+def _timeline(x: SimX, user_id: str, asked: Ask, now: datetime) -> Answer:
+    account = next((one for one in x.accounts.values() if str(one.id) == user_id), None)
+    about = {"value": user_id, "resource_id": user_id, "parameter": "id", "resource_type": "user"}
+    if account is None or account.habits.suspended:
+        detail = f"Could not find user with id: [{user_id}]."
+        if account:
+            detail = f"User has been suspended: [{user_id}]."
+        error = {**about, "title": "Not Found Error", "detail": detail, "type": f"{PROBLEMS}/resource-not-found"}
+        return _json({"errors": [error]})
+    if account.habits.protected:
+        detail = f"Sorry, you are not authorized to see the user with id: [{user_id}]."
+        problem = f"{PROBLEMS}/not-authorized-for-resource"
+        return _json({"errors": [{**about, "title": "Authorization Error", "detail": detail, "type": problem}]})
+    listed = _timeline_of(x, account, asked.query.get("exclude", ""), now)
+    return _listed(x, listed, asked, now, least=5, token="pagination_token")
+
+
+def _search(x: SimX, asked: Ask, now: datetime) -> Answer:
+    if not asked.query.get("query"):
+        raise BadPage("query", "", "The `query` query parameter can not be empty")
+    return _listed(x, _found_by(x, asked.query, now), asked, now, least=10, token="next_token")
+
+
+def _listed(x: SimX, listed: list[SimPost], asked: Ask, now: datetime, *, least: int, token: str) -> Answer:
+    page = _page_of(x, listed, asked.query, now, least=least, token=token)
+    document = answer_with(x, page.posts, asked.query, now)
+    meta: dict[str, Any] = {"result_count": len(page.posts)}
+    if page.posts:
+        numbers = [post.version_at(now).id for post in page.posts]
+        meta |= {"newest_id": str(max(numbers)), "oldest_id": str(min(numbers))}
+    if page.next:
+        meta["next_token"] = page.next
+    return _json({**document, "meta": meta})._replace(shows=tuple(page.posts))
+
+
+def _check_names(asked: Ask, known: tuple[str, ...]) -> None:
+    for name, value in asked.query.items():
+        if name not in known:
+            raise BadPage(name, value, f"The query parameter [{name}] is not one of [{','.join(known)}]")
+
+
+def _kind_of(path: str) -> str:
+    steps = path.split("/")
+    return "search" if "search" in steps else "lookup" if "by" in steps else "timeline"
+
+
+def _invalid(parameter: str, value: str, message: str) -> Answer:
+    document = {
+        "errors": [{"parameters": {parameter: [value]}, "message": message}],
+        "title": "Invalid Request",
+        "detail": "One or more parameters to your request was invalid.",
+        "type": f"{PROBLEMS}/invalid-request",
+    }
+    return _json(document)._replace(status=400)
+
+
+def _json(document: Any) -> Answer:
+    return Answer(200, json.dumps(document).encode(), {"Content-Type": "application/json; charset=utf-8"})
+
+
+def _timeline_of(x: SimX, account: SimAccount, exclude: str, now: datetime) -> list[SimPost]:
+    """Returns an account's posts, highest id first, as far back as a timeline goes."""
+    listed = [post for post in x.posts[account.handle.lower()] if post.is_listed(now)]
+    listed.sort(key=lambda post: post.version_at(now).id, reverse=True)
+    listed = listed[: min(x.limits.timeline, WITHOUT_REPLIES) if "replies" in exclude else x.limits.timeline]
+    left_out = {"retweets": "retweeted", "replies": "replied_to"}
+    hidden = {left_out[name] for name in exclude.split(",") if name in left_out}
+    return [post for post in listed if post.relation not in hidden]
+
+
+def _found_by(x: SimX, query: Mapping[str, str], now: datetime) -> list[SimPost]:
+    """Returns what a recent search finds, highest id first."""
+    earliest = now - x.limits.search
+    since = query.get("since_id", "")
+    if since.isdigit() and int(since) < number_at(earliest, 0):
+        words = f"'since_id' must be a tweet id created after [{earliest:%Y-%m-%dT%H:%MZ}]."
+        raise BadPage(
+            "since_id", since, f"{words} Please use a 'since_id' that is larger than {number_at(earliest, 0)}"
+        )
+    found = [
+        post
+        for handle, posts in x.posts.items()
+        if not (x.accounts[handle].habits.protected or x.accounts[handle].habits.suspended)
+        for post in posts
+        if post.is_listed(now)
+        and earliest <= post.version_at(now).since <= now - NOT_YET_FOUND
+        and all(_fits(post, term, now) for term in query["query"].split())
+    ]
+    return sorted(found, key=lambda post: post.version_at(now).id, reverse=True)
+
+
+def _page_of(
+    x: SimX, listed: Sequence[SimPost], query: Mapping[str, str], now: datetime, *, least: int, token: str
+) -> ListPage:
+    """Returns a page of a list with the token of the next page."""
+    limit = _number(query, "max_results", 10)
+    if not least <= limit <= MOST_RESULTS:
+        value = query.get("max_results", "")
+        raise BadPage("max_results", value, f"The `max_results` query parameter value [{value}] is not between")
+    since, until = _number(query, "since_id", 0), _number(query, "until_id", 2**63)
+    if token in query:
+        until = min(until, _opened(x, query, token))
+    rest = [post for post in listed if since < post.version_at(now).id < until]
+    page = rest[:limit]
+    following = _sealed(x, page[-1].version_at(now).id, query, token) if len(rest) > limit else None
+    return ListPage(page, following)
+
+
+def _fits(post: SimPost, term: str, now: datetime) -> bool:
+    """Tests one term of a search: a word, from:, lang: or -is:retweet. Other operators are not simulated."""
+    if term == "-is:retweet":
+        return post.relation != "retweeted"
+    name, mark, value = term.partition(":")
+    if mark and name == "from":
+        return post.author == value.lower().lstrip("@")
+    if mark and name == "lang":
+        return post.lang == value
+    return term.lower() in post.version_at(now).text.lower()
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    value = query.get(name)
+    if value is None:
+        return default
+    if not value.isdigit() or len(value) > 19:
+        raise BadPage(name, value, f"The `{name}` query parameter value [{value}] is not valid")
+    return int(value)
+
+
+def _sealed(x: SimX, last: int, query: Mapping[str, str], token: str) -> str:
+    return urlsafe_b64encode(f"{last}:{x.page_keys}:{_asked_for(query, token)}".encode()).decode().rstrip("=")
+
+
+def _opened(x: SimX, query: Mapping[str, str], token: str) -> int:
+    """Returns the id at which a token's page begins. A token is valid only for the list that it came from."""
+    value = query[token]
+    try:
+        said = urlsafe_b64decode(value + "=" * (-len(value) % 4)).decode()
+    except ValueError:
+        said = ""
+    last, _, rest = said.partition(":")
+    if not last.isdigit() or rest != f"{x.page_keys}:{_asked_for(query, token)}":
+        raise BadPage(token, value, f"The `{token}` query parameter value [{value}] is not valid")
+    return int(last)
+
+
+def _asked_for(query: Mapping[str, str], token: str) -> str:
+    kept = {name: value for name, value in query.items() if name in ("query", "exclude", "since_id")}
+    return str(sum(f"{token}{sorted(kept.items())}".encode()))
+
+
+def _from_arguments(given: Namespace) -> SimX:
     habits = {name: Habits(lang="zh" if name == "kuangji" else "en") for name in given.accounts}
-    x = simulated(habits, seed=given.seed, lasts=timedelta(days=given.days))
-    with serving(x, given.port):
-        print(f"HEADWATER_X_API_URL={x.url} HEADWATER_X_BEARER_TOKEN={x.token}", flush=True)
-        try:
-            while True:
-                time.sleep(1)
-                x.clock.advance(timedelta(seconds=given.speed))
-        except KeyboardInterrupt:
-            pass
+    return simulated(habits, seed=given.seed, lasts=timedelta(days=given.days))
+
+
+def _addresses(x: SimX) -> Iterator[str]:
+    yield f"HEADWATER_X_API_URL={x.url} HEADWATER_X_BEARER_TOKEN={x.token}"
 
 
 if __name__ == "__main__":
-    main()
+    names: dict[str, Any] = {"nargs": "*", "default": ["hashrate", "ledger", "kuangji"]}
+    options = {"--days": {"type": float, "default": 7.0}, "accounts": names}
+    run("A simulated X on loopback.", options, _from_arguments, answer, _addresses)

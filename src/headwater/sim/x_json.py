@@ -1,4 +1,4 @@
-"""Posts of a simulated X as its API writes them: only the fields that were asked for, the rest beside them."""
+"""Posts of a simulated X as its API writes them: the requested fields, with authors and media in `includes`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from datetime import datetime
 from html import escape
 from typing import Any
 
-from headwater.sim.x_accounts import LONGER_THAN_USUAL, SimAccount, SimPost
-from headwater.sim.x_world import SimX
+from headwater.sim.x_world import LONGER_THAN_USUAL, SimAccount, SimPost, SimX
 
-SITE = "https://x.com"
 PROBLEMS = "https://api.x.com/2/problems"
 Json = dict[str, Any]
 
 
 def answer_with(x: SimX, posts: Sequence[SimPost], query: Mapping[str, str], now: datetime) -> Json:
-    """What an answer says of these posts; `data` is missing where there are none, as at X."""
+    """Returns the document for these posts. Like X, it has no `data` if there are none."""
     expansions = _wanted(query, "expansions")
     references = [(post, _other(x, post)) for post in posts]
     seen = {other.id: other for _, other in references if other and other.is_listed(now)}
@@ -62,7 +60,7 @@ def tweet_json(x: SimX, post: SimPost, query: Mapping[str, str], now: datetime) 
         "possibly_sensitive": False,
         "public_metrics": _metrics(post, now),
         "entities": {"urls": urls} if urls else None,
-        "attachments": {"media_keys": _media_keys(post)} if post.pictures else None,
+        "attachments": {"media_keys": _media_keys(post)} if post.images else None,
         "referenced_tweets": [{"type": post.relation, "id": str(post.other)}] if post.relation else None,
         "note_tweet": _note(said, urls, tail) if len(said) > LONGER_THAN_USUAL and not _is_repost(post) else None,
     }
@@ -87,14 +85,14 @@ def _note(said: str, urls: Sequence[Json], tail: str) -> Json:
 
 
 def _urls(x: SimX, post: SimPost, id: int) -> list[Json]:
-    """X's short links: to an article, to the post that is quoted, to the pictures."""
+    """Returns X's short links: to an article, to the quoted post, to the images."""
     urls = []
     if post.link:
         urls.append(_url(id, "a", post.link))
     other = _other(x, post)
     if post.relation == "quoted" and other:
         urls.append(_url(id, "q", f"https://twitter.com/{x.accounts[other.author].handle}/status/{other.id}"))
-    if post.pictures:
+    if post.images:
         photo = f"https://x.com/{x.accounts[post.author].handle}/status/{id}/photo/1"
         urls += [{**_url(id, "p", photo), "media_key": key} for key in _media_keys(post)[:1]]
     return urls
@@ -113,7 +111,7 @@ def _url(id: int, letter: str, target: str) -> Json:
 
 
 def _media_keys(post: SimPost) -> list[str]:
-    return [f"3_{post.id}{place}" for place in range(post.pictures)]
+    return [f"3_{post.id}{place}" for place in range(post.images)]
 
 
 def _media(post: SimPost, query: Mapping[str, str]) -> list[Json]:

@@ -1,7 +1,7 @@
-"""A week of a simulated Reddit, lived through by Headwater, and a comparison of what came of it with what was true.
+"""Headwater follows a simulated Reddit for a week; then its store is compared with what Reddit showed.
 
     python -m headwater.sim.week --seeds 20
 
-`course` is the week, `life` a Headwater process in it, `truth` what its store has to hold. The rest of `sim` knows
-nothing of Headwater; this is a way in, as the command line is.
+`course` is the week, `life` a Headwater process in it, `truth` what its store must hold. The rest of `sim` does not
+import Headwater; this package may, as the command line does.
 """

@@ -1,4 +1,4 @@
-"""Weeks on the command line: one line for each seed, and what is wrong, if anything is."""
+"""Runs weeks from the command line: prints a line for each seed, and what is wrong, if anything."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _week(seed: int, size: Size) -> Report:
-    """In a process of its own: a week is one core's work."""
+    """Runs a week in a process of its own: each takes a whole core."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with tempfile.TemporaryDirectory(prefix="headwater-week-") as folder:
         environ = {"HEADWATER_DATA_DIR": folder}

@@ -1,4 +1,4 @@
-"""The course of a simulated week: communities of every size, faults, processes that come and go. A seed decides it."""
+"""The course of a simulated week, decided by a seed: communities of every size, faults, processes that come and go."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from headwater import wire
 from headwater.follow import pool
 from headwater.follow.pool import Candidate
-from headwater.sim.communities import Habits
 from headwater.sim.reddit import serving
-from headwater.sim.reddit_world import BEGINS, Faults, Limits, SimReddit, simulated
+from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
+from headwater.sim.serving import BEGINS, Faults
 from headwater.sim.week.life import BLINK, Life, Time
 from headwater.sim.week.truth import Findings, compare, over_budget
 from headwater.store.posts.contents import contents
@@ -35,7 +35,7 @@ TIERS_EVERY, QUIET_EVERY = DAY, timedelta(hours=4)
 
 
 class Size(NamedTuple):
-    """How large a week is: `requests` are the budget of a minute, `listing` is how many posts Reddit shows at most."""
+    """How large a week is: `requests` is the budget per minute, `listing` how many posts Reddit shows at most."""
 
     communities: int = 200
     requests: int = 60
@@ -43,7 +43,7 @@ class Size(NamedTuple):
 
 
 class Interruption(NamedTuple):
-    """A process ends in the middle of its visits, in order or not, and comes back some time later."""
+    """A process stops or crashes in the middle of its visits and comes back some time later."""
 
     at: datetime
     who: int
@@ -68,7 +68,7 @@ class Report(NamedTuple):
 
 
 async def live_through(seed: int, size: Size, environ: Mapping[str, str]) -> Report:
-    """A whole week on the store that `environ` names, which has its schema."""
+    """Runs a whole week on the store that `environ` names, which must have its schema."""
     began = time.monotonic()
     limits = Limits(listing=size.listing)
     habits = communities(seed, size)
@@ -91,7 +91,7 @@ async def live_through(seed: int, size: Size, environ: Mapping[str, str]) -> Rep
 
 
 def communities(seed: int, size: Size) -> dict[str, Habits]:
-    """A few that are lively, two of them with a flood that no listing holds; more that are not; many that are quiet."""
+    """Returns a few busy communities, two with a flood that no listing holds, some slower ones and many quiet ones."""
     chance = random.Random(f"week:{seed}")
     found = {}
     for number in range(size.communities):
@@ -129,7 +129,7 @@ def _settings(reddit: SimReddit, size: Size) -> dict[str, str]:
 
 
 class Week:
-    """Two processes on one store, the second from a third of the week on; `kept` is what the store holds at the end."""
+    """Two processes on one store; the second starts after a third of the week. `kept` is what is stored at the end."""
 
     def __init__(self, reddit: SimReddit, environ: dict[str, str], seed: int) -> None:
         self.crashes = self.stops = 0
@@ -144,7 +144,7 @@ class Week:
         self._chores = {TIERS_EVERY: begins + TIERS_EVERY, QUIET_EVERY: begins + QUIET_EVERY}
 
     async def live(self, habits: Mapping[str, Habits]) -> None:
-        keeper = Life(self._reddit, self._time, self._environ)  # looks after the store, and visits nothing
+        keeper = Life(self._reddit, self._time, self._environ)  # maintains the store and visits nothing
         try:
             await self._follow(keeper.parts, habits)
             while self._now() < self._ends:
@@ -173,7 +173,7 @@ class Week:
             self._lives[who] = Life(self._reddit, self._time, self._environ)
 
     async def _keep_house(self, parts: Parts) -> None:
-        """The tiers anew every day, and a look at the quiet ones."""
+        """Recomputes the tiers every day and revisits the quiet communities."""
         for every, at in self._chores.items():
             if at <= self._now():
                 self._chores[every] = at + every
@@ -189,11 +189,11 @@ class Week:
         if due and due.who in rounds:
             await self._interrupt(due, rounds.pop(due.who))
         elif due:
-            self._ahead.pop(0)  # it is not there to be interrupted
+            self._ahead.pop(0)  # it is not running
         await asyncio.gather(*rounds.values())
 
     async def _interrupt(self, how: Interruption, round: asyncio.Task[None]) -> None:
-        """End the process once it has asked so often; if it has not so much to do, the next time it has."""
+        """Ends the process after so many requests. If it makes fewer, the interruption waits for a later round."""
         enough = len(self._reddit.asked) + how.after_requests
         while not round.done() and len(self._reddit.asked) < enough:
             await asyncio.sleep(BLINK)
@@ -210,14 +210,14 @@ class Week:
         self._returns[how.who] = self._now() + how.lasts
 
     async def _pass_time(self, parts: Parts) -> None:
-        """To the next moment at which there is something to do."""
+        """Moves the clock to the next moment at which there is something to do."""
         due_at = await parts.db.read(leases.next_due) if self._lives else None
         others = [*self._returns.values(), *self._chores.values(), self._ends]
         ahead = min([due_at, *others] if due_at else others)
         self._reddit.clock.advance_to(max(ahead, self._now() + timedelta(seconds=1)))
 
     async def _end_well(self, keeper: Life) -> None:
-        """After the week everything is looked at once more by time, without faults."""
+        """Visits everything once more after the week, by time and without faults."""
         self._reddit.faults = Faults()
         self._reddit.clock.advance(keeper.parts.settings.lease_seconds * timedelta(seconds=1))
         waiting = [one.source_id for one in (await keeper.parts.db.read(contents)).values()]

@@ -1,4 +1,4 @@
-"""A Headwater process in simulated time: its own connections, client, token and reading process, on a shared store."""
+"""A Headwater process in simulated time: its own connections, client, token and parser, on a shared store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from headwater.errors import StoreUnavailable
 from headwater.ids import uuid7
 from headwater.model import Request, Response, SavedVisit
 from headwater.settings import load
-from headwater.sim.reddit_world import Clock, SimReddit
+from headwater.sim.reddit_world import SimReddit
+from headwater.sim.serving import Clock
 from headwater.store.db import Database
 from headwater.store.sources import leases
 from headwater.wire import Parts
@@ -29,9 +30,9 @@ BLINK = 0.001
 
 
 class Time:
-    """Time as it passes for those who rest: at once, but never while a request is under way.
+    """Lets waiting take no time, but never moves the clock while a request is in flight.
 
-    Otherwise a request that was taken out of the budget would reach the simulator minutes later, as on no real network.
+    Otherwise a request that has its place in the budget would reach the simulator minutes late, as on no real network.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -53,7 +54,7 @@ class Time:
 
 
 class Life:
-    """From its start to its end, in order or not."""
+    """One process, from its start until it stops or crashes."""
 
     def __init__(self, reddit: SimReddit, time: Time, environ: dict[str, str]) -> None:
         self.parts = _parts(reddit, environ)
@@ -81,12 +82,12 @@ class Life:
         self.crawler = Crawler(self.parts.db, tools, self.saved.append)
 
     async def round(self) -> None:
-        """Visit what is due."""
+        """Visits what is due."""
         await crawl_loop.step(self.parts.db, self.crawler, wire.pace(self.parts.settings), self.parts.now)
         await self.crawler.settle()
 
     async def visit(self, source_ids: list[int]) -> list[int]:
-        """Visit these, due or not; returns those that had to be put off."""
+        """Visits these, due or not. Returns those that were deferred."""
         before, lease_for = len(self.saved), wire.pace(self.parts.settings).lease_for
         granted = await self.parts.db.write(
             leases.claim_named,
@@ -102,7 +103,7 @@ class Life:
         return [source_id for source_id in source_ids if source_id not in done]
 
     async def stop(self) -> None:
-        """End in order: visits under way are given back."""
+        """Stops in order: visits in progress give back their leases."""
         await self.crawler.stop(timedelta(0))
         del self._time.under_way[self]
         await self._client.close()
@@ -110,7 +111,7 @@ class Life:
         self.parts.close()
 
     async def crash(self) -> None:
-        """End as a process does that is killed: from now on nothing reaches the store, not even that it ends."""
+        """Ends like a killed process: nothing reaches the store any more."""
         self._store.is_cut_off = True
         await self.stop()
 
@@ -122,7 +123,7 @@ class Life:
 
 
 class _Mortal(Database):
-    """A store that a process can be cut off from. What has begun by then ends, as a commit does that is on its way."""
+    """A store that can be cut off. A write that has begun still ends, like a commit that is on its way."""
 
     is_cut_off = False
 
@@ -133,7 +134,7 @@ class _Mortal(Database):
 
 
 class _Turns(RateLimiter):
-    """Turns after which a request is under way."""
+    """A rate limiter after which a request is in flight."""
 
     def __init__(self, life: Life, time: Time) -> None:
         parts = life.parts

@@ -1,8 +1,8 @@
-"""What the store has to hold after a week, by the simulator's own record of what it showed; where it does not. Pure.
+"""Compares the store after a week with the simulator's own record of what it showed. Pure.
 
-A visit that is on record has to have stored what its pages showed: no more, no less. Pages that nobody wrote down
-belong to a visit that was broken off, and may have left no trace. The watermark, the gaps and what the crawler had to
-see are reckoned here from the simulated posts, without any of the crawler's code.
+A recorded visit must have stored exactly what its pages showed. Pages without a recorded visit belong to one that was
+broken off, and may have left no trace. The watermark, the gaps and what the crawler had to see are computed here from
+the simulated posts, without any of the crawler's code.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from headwater.sim.communities import SPANS, SimPost, Version
-from headwater.sim.reddit_world import ListedPage, SimReddit
+from headwater.sim.reddit_world import SPANS, ListedPage, SimPost, SimReddit, Version
 from headwater.store.posts.contents import Contents, Visited
 from headwater.text import plain
 
-LATE = timedelta(hours=2)  # a post that was held back for so long still has to be found
-PROMPT = timedelta(hours=1)  # a visit asks within; between two visits lies more
+LATE = timedelta(hours=2)  # a post that was held back this long must still be found
+PROMPT = timedelta(hours=1)  # a visit makes its requests within this; visits are further apart
 NEVER = datetime.max.replace(tzinfo=UTC)
 GOOD = ("ok", "unchanged", "empty")
 
@@ -28,34 +27,34 @@ Words = tuple[str, str]
 
 @dataclass
 class Findings:
-    """What is wrong, in words, and what there was."""
+    """What is wrong, in words, and counts of what there was."""
 
     wrong: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
 def compare(reddit: SimReddit, kept: dict[str, Contents]) -> Findings:
-    """Hold what is stored of each community, by its name, against what was shown of it."""
+    """Compares what is stored of each community, by name, with what was shown of it."""
     found = Findings()
     pages: dict[str, Look] = {name: [] for name in reddit.posts}
     for page in reddit.pages:
         pages[page.community].append(page)
     for name, contents in kept.items():
-        told = _Telling(name, reddit.posts[name], found)
+        community = _Community(name, reddit.posts[name], found)
         for visited, look in paired(contents.visits, looks(pages[name]), found.counts):
-            told.visit(visited, look)
-        told.compare(contents)
+            community.visit(visited, look)
+        community.compare(contents)
     return found
 
 
 def over_budget(times: Sequence[datetime], requests: int, window: timedelta) -> int:
-    """How many requests came too early: fewer than `window` after the one that is `requests` places before."""
+    """Returns how many requests came less than `window` after the one `requests` places before."""
     ordered = sorted(times)
     return sum(end - begin < window for begin, end in zip(ordered, ordered[requests:], strict=False))
 
 
 def looks(pages: Iterable[ListedPage]) -> list[Look]:
-    """Pages as visits asked for them: a first one, and those that follow from it."""
+    """Groups pages by visit: a first page and those that follow from it."""
     found: list[Look] = []
     for page in pages:
         if page.after is None:
@@ -68,7 +67,7 @@ def looks(pages: Iterable[ListedPage]) -> list[Look]:
 
 
 def paired(visits: Sequence[Visited], seen: Sequence[Look], counts: Counter[str]) -> list[tuple[Visited, Look | None]]:
-    """Each visit on record with what it looked at. A community has one visit at a time, and rests between two."""
+    """Returns each recorded visit with the pages it saw. A community has one visit at a time, with pauses between."""
     left = list(seen)
     found: list[tuple[Visited, Look | None]] = []
     next_starts = [*(visited.started_at for visited in visits[1:]), NEVER]
@@ -83,13 +82,13 @@ def paired(visits: Sequence[Visited], seen: Sequence[Look], counts: Counter[str]
 
 
 def words(post: SimPost, version: Version) -> Words:
-    """A version as it has to be stored."""
+    """Returns a version as it must be stored."""
     text = "" if version.text == "[removed]" else version.text or post.link or ""
     return version.title, " ".join(text.split())
 
 
-class _Telling:
-    """One community's story, told visit by visit."""
+class _Community:
+    """Follows one community visit by visit."""
 
     def __init__(self, name: str, everything: Sequence[SimPost], found: Findings) -> None:
         self._name = name
@@ -139,14 +138,14 @@ class _Telling:
         before, newest = self._mark, _newest(look)
         by_time = look[0].sort == "new"
         hidden = self._hidden(look, before)
-        missing = [post for post in hidden if post.id not in self._known and not self._is_told_of(post)]
+        missing = [post for post in hidden if post.id not in self._known and not self._is_in_a_gap(post)]
         if by_time:
             self._expect(visited.gap == bool(hidden), visited, f"told of a gap, or not, and {len(hidden)} were hidden")
         if visited.gap and before:
             self._gaps.append((before - LATE, min(post.created_at for page in look for post in page.posts)))
             self._found.counts["gaps"] += 1
             self._found.counts["posts in gaps"] += len(missing)
-            missing = [post for post in missing if not self._is_told_of(post)]
+            missing = [post for post in missing if not self._is_in_a_gap(post)]
         if by_time:
             self._expect(not missing, visited, f"overlooked {len(missing)} posts")
         may_move = visited.outcome != "unchanged" and (by_time or _is_all_since(look, before))
@@ -158,7 +157,7 @@ class _Telling:
             self._expect(by_time or not passed, visited, f"moved the watermark past {len(passed)} posts")
 
     def _hidden(self, look: Look, mark: datetime | None) -> list[SimPost]:
-        """What stood in the community during the whole visit, since the watermark or a little before, and not shown."""
+        """Returns recent posts that were listed during the whole visit and not shown."""
         if mark is None:
             return []
         begin, end = look[0].at, look[-1].at
@@ -166,8 +165,8 @@ class _Telling:
         recent = (post for post in self._everything if mark - LATE <= post.created_at <= begin)
         return [post for post in recent if post.id not in shown and post.is_listed(begin) and post.is_listed(end)]
 
-    def _is_told_of(self, post: SimPost) -> bool:
-        """Whether a visit said of this stretch of time that posts went by unseen."""
+    def _is_in_a_gap(self, post: SimPost) -> bool:
+        """Tests whether a visit reported a gap at this time."""
         return any(begin <= post.created_at <= end for begin, end in self._gaps)
 
     def _expect(self, is_right: bool, visited: Visited, otherwise: str) -> None:
@@ -179,7 +178,7 @@ class _Telling:
 
 
 def _stored_of(look: Look, posts: int) -> Look | None:
-    """The first pages that have so many posts between them; None: there is no such number of pages."""
+    """Returns the first pages that have exactly so many posts together, or None."""
     ids: set[str] = set()
     for count, page in enumerate([None, *look]):
         ids.update(post.id for post in page.posts) if page else None
@@ -193,6 +192,6 @@ def _newest(look: Look) -> datetime | None:
 
 
 def _is_all_since(look: Look, mark: datetime | None) -> bool:
-    """Whether a listing that is not by time showed all there is, back to the watermark."""
+    """Tests whether a listing that is not by time showed everything back to the watermark."""
     [page] = look
     return page.sort == "top" and page.following is None and (mark is None or page.at - SPANS[page.span] <= mark)
