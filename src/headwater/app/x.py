@@ -13,14 +13,14 @@ from headwater.errors import KeyMissing, SourceFailure
 from headwater.sources import x
 from headwater.store import sources
 from headwater.store.db import Database
-from headwater.store.people import secrets
+from headwater.store.people import accounts
 from headwater.store.sources import limits
 from headwater.store.sources.limits import MonthlyAllowance
 
 
 async def stored_token(db: Database, unseal: Callable[[bytes], str]) -> str:
     """Returns the token that a person has given. Raises KeyMissing if there is none, or if it cannot be decrypted."""
-    sealed = await db.read(secrets.find, SECRET)
+    sealed = await db.read(accounts.find_secret, SECRET)
     if sealed is None:
         raise KeyMissing(NO_TOKEN)
     try:
@@ -57,4 +57,4 @@ def store_token(conn: Connection, sealed: bytes, now: datetime) -> int:
 
 def forget_token(conn: Connection) -> bool:
     """Deletes the stored token. Returns whether there was one."""
-    return secrets.delete(conn, SECRET)
+    return accounts.delete_secret(conn, SECRET)

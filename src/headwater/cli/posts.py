@@ -16,8 +16,7 @@ from headwater.app.shapes.stories import StoryJson
 from headwater.cli.output import ago, json_line, say, table
 from headwater.cli.session import Json, PostId, opened
 from headwater.settings import Settings
-from headwater.store.posts.history import PostVersion
-from headwater.store.posts.stream import Filter, Story
+from headwater.store.posts.stream import Filter, PostVersion, Story
 from headwater.text import plain
 
 MEGABYTE = 1024 * 1024

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from headwater.store.sources import leases
-from headwater.store.sql import json_text, listed, portable
+from headwater.store.sql import json_text, portable
 
 RETRIES = (60, 600, 3600)  # seconds after each failure; then it is given up
 HINDERED = timedelta(minutes=5)  # what was not the picture's fault is tried again after
@@ -39,7 +39,7 @@ _due = portable(
     SELECT i.id FROM first JOIN images i ON i.id = first.id ORDER BY i.next_try_at, i.id LIMIT ?"""
 )
 _select = portable(
-    "SELECT id, url, host, attempts FROM images WHERE id IN ?? AND state = 'waiting' AND next_try_at <= ? ORDER BY id",
+    "SELECT id, url, host, attempts FROM images WHERE id IN (?) AND state = 'waiting' AND next_try_at <= ? ORDER BY id",
     postgresql=" FOR UPDATE SKIP LOCKED",
 )
 _lease = portable("UPDATE images SET lease_owner = ?, lease_until = ?, next_try_at = ? WHERE id = ?")
@@ -58,9 +58,9 @@ _saved_after = portable(
 )
 _lose = portable(
     """UPDATE images SET state = 'waiting', next_try_at = ?, attempts = 0, saved_at = NULL, content_hash = NULL,
-        path = NULL, error = ? WHERE id IN ?? AND state = 'saved'"""
+        path = NULL, error = ? WHERE id IN (?) AND state = 'saved'"""
 )
-_known = portable("SELECT DISTINCT content_hash FROM images WHERE content_hash IN ??")
+_known = portable("SELECT DISTINCT content_hash FROM images WHERE content_hash IN (?)")
 _recall = portable(
     """UPDATE images SET next_try_at = ?, lease_owner = NULL, lease_until = NULL
     WHERE state = 'waiting' AND next_try_at > ?"""
@@ -117,7 +117,7 @@ def claim(
     conn: Connection, ids: Sequence[int], *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta
 ) -> list[ImageClaim]:
     """Take these pictures, unless others have taken them or their hosts' turns in the meantime."""
-    rows = _select.all(conn, listed(conn, ids), now)
+    rows = _select.all(conn, list(ids), now)
     turns = leases.reserve_slots(conn, [row[2] for row in rows], now, gap)
     granted = [
         ImageClaim(image_id, url, host, attempts, lease, turns[host])
@@ -165,12 +165,12 @@ def saved_after(conn: Connection, image_id: int) -> list[SavedRecord]:
 
 def mark_missing(conn: Connection, image_ids: Sequence[int], now: datetime) -> int:
     """The files of these are gone: they are downloaded again."""
-    return _lose.once(conn, now, "Its file was missing.", listed(conn, image_ids))
+    return _lose.once(conn, now, "Its file was missing.", list(image_ids))
 
 
 def known_hashes(conn: Connection, hashes: Sequence[str]) -> set[str]:
     """Those of these contents that a record names."""
-    return {row[0] for row in _known.all(conn, listed(conn, hashes))}
+    return {row[0] for row in _known.all(conn, list(hashes))}
 
 
 def heal_clock(conn: Connection, now: datetime) -> int:

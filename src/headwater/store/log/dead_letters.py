@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.store.log.outbox import LoggedEvent, LogPosition
-from headwater.store.sql import json_text, json_value, listed, moment, moment_or_none, portable
+from headwater.store.sql import json_text, json_value, moment, moment_or_none, portable
 
 _COLUMNS = """id, consumer, partition, state, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at,
     attempts, error, first_failed_at, last_failed_at, next_try_at, settled_at, payload"""
@@ -36,7 +36,7 @@ _failed = portable(
 _settle = portable("UPDATE event_dlq SET state = ?, settled_at = ?, next_try_at = NULL WHERE id = ?")
 _drop = portable("DELETE FROM event_dlq WHERE id = ?")
 _open_states = portable(
-    f"SELECT DISTINCT key, state FROM event_dlq WHERE consumer = ? AND partition = ? AND key IN ?? AND {_OPEN}"
+    f"SELECT DISTINCT key, state FROM event_dlq WHERE consumer = ? AND partition = ? AND key IN (?) AND {_OPEN}"
 )
 _due = portable(
     f"""SELECT {_COLUMNS} FROM event_dlq WHERE consumer = ? AND partition = ? AND state = 'retrying'
@@ -104,7 +104,7 @@ def add_waiting(conn: Connection, consumer: str, partition: int, events: Sequenc
 def open_states(conn: Connection, consumer: str, partition: int, keys: Sequence[str]) -> dict[str, set[str]]:
     """The states of what is not settled, for those of these keys that have any."""
     states: dict[str, set[str]] = {}
-    for key, state in _open_states.all(conn, consumer, partition, listed(conn, keys)):
+    for key, state in _open_states.all(conn, consumer, partition, list(keys)):
         states.setdefault(key, set()).add(state)
     return states
 

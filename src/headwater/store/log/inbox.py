@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from headwater.store.sql import Prepared, listed, portable
+from headwater.store.sql import Prepared, portable
 
 # PostgreSQL is told to look up one after the other: asked for a list, it may read all that the consumer ever handled.
 _known = Prepared(
@@ -39,13 +39,13 @@ _end_one = portable("DELETE FROM consumer_trials WHERE consumer = ? AND partitio
 
 def known(conn: Connection, consumer: str, event_ids: Sequence[str]) -> set[str]:
     """Those of these events that the consumer has handled, or keeps among its dead letters."""
-    return {event_id for (event_id,) in _known.all(conn, consumer, listed(conn, event_ids))}
+    return {event_id for (event_id,) in _known.all(conn, consumer, list(event_ids))}
 
 
 def record(conn: Connection, consumer: str, event_ids: Iterable[str]) -> None:
     """These have had their effect. An event that is there already breaks the transaction, and with it the effect."""
     if ids := sorted(event_ids):
-        _note.once(conn, consumer, listed(conn, ids))
+        _note.once(conn, consumer, list(ids))
 
 
 def forget_before(conn: Connection, before: datetime) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from headwater.store.log.outbox import LoggedEvent, LogPosition, logged
-from headwater.store.sql import Prepared, listed, portable
+from headwater.store.sql import Prepared, portable
 
 START = LogPosition(0, 0)
 _COLUMNS = "xid, id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at"
@@ -24,7 +24,9 @@ _after = Prepared(
     postgresql=f"""SELECT {_COLUMNS}, payload::text FROM event_outbox
         WHERE (xid, id) > (%s, %s) AND {_HORIZON} ORDER BY xid, id LIMIT %s""",
 )
-_followed = portable("SELECT tenant_id, user_id, source_id FROM subscriptions WHERE source_id IN ?? AND user_id IN ??")
+_followed = portable(
+    "SELECT tenant_id, user_id, source_id FROM subscriptions WHERE source_id IN (?) AND user_id IN (?)"
+)
 _window = Prepared(
     sqlite=f"""SELECT {_COLUMNS}, payload FROM event_outbox
         WHERE partition = ? AND ? = 0 AND id > ? AND created_at >= ? AND created_at < ?
@@ -67,11 +69,11 @@ def followed(conn: Connection, source_ids: Sequence[int], user_ids: Sequence[int
     """Which of these users follow which of these sources, at this moment."""
     if not source_ids or not user_ids:
         return set()
-    return {Followed(*row) for row in _followed.all(conn, listed(conn, source_ids), listed(conn, user_ids))}
+    return {Followed(*row) for row in _followed.all(conn, list(source_ids), list(user_ids))}
 
 
 def within(conn: Connection, partition: int, window: Window, *, after: LogPosition, limit: int) -> list[LoggedEvent]:
     """The next events of a partition that are in the window."""
-    kinds = listed(conn, sorted(window.kinds))
+    kinds = sorted(window.kinds)
     wanted = (window.start, window.end, kinds, window.key, window.key)
     return [logged(row) for row in _window.all(conn, partition, *after, *wanted, limit)]

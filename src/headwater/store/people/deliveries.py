@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.store.log.outbox import LoggedEvent, logged
-from headwater.store.sql import json_value, listed, moment, moment_or_none, portable
+from headwater.store.sql import json_value, moment, moment_or_none, portable
 
 BATCH = 20
 RETRIES = (5, 30, 120, 600, 3600)  # seconds; the last one again and again
@@ -36,18 +36,18 @@ _EVENT = """xid, log_id, event_id, kind, version, key, tenant_id, user_id, trace
 _followers = portable(
     """SELECT s.source_id, w.id, w.kinds, w.created_at FROM subscriptions s
     JOIN webhooks w ON w.user_id = s.user_id AND w.tenant_id = s.tenant_id
-    WHERE s.source_id IN ?? AND w.state <> 'gone'"""
+    WHERE s.source_id IN (?) AND w.state <> 'gone'"""
 )
 _owners = portable(
-    "SELECT user_id, tenant_id, id, kinds, created_at FROM webhooks WHERE user_id IN ?? AND state <> 'gone'"
+    "SELECT user_id, tenant_id, id, kinds, created_at FROM webhooks WHERE user_id IN (?) AND state <> 'gone'"
 )
-_lock = portable("SELECT id FROM webhooks WHERE id IN ??", postgresql=" ORDER BY id FOR UPDATE")
+_lock = portable("SELECT id FROM webhooks WHERE id IN (?)", postgresql=" ORDER BY id FOR UPDATE")
 _insert = portable(
     """INSERT INTO webhook_deliveries (webhook_id, xid, log_id, event_id, kind, version, key, tenant_id, user_id,
         traceparent, created_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (webhook_id, event_id) DO NOTHING"""
 )
-_make_due = portable("UPDATE webhooks SET next_try_at = ? WHERE id IN ?? AND next_try_at IS NULL")
+_make_due = portable("UPDATE webhooks SET next_try_at = ? WHERE id IN (?) AND next_try_at IS NULL")
 _next_due = portable("SELECT MIN(next_try_at) FROM webhooks WHERE state = 'active'")
 _select_due = portable(
     """SELECT id, address, secret FROM webhooks
@@ -140,7 +140,7 @@ class ReceiverHealth(NamedTuple):
 def followers(conn: Connection, source_ids: Sequence[int]) -> dict[int, list[WebhookFilter]]:
     """The webhooks of those who follow these sources, by source."""
     found: dict[int, list[WebhookFilter]] = {}
-    for source_id, *wish in _followers.all(conn, listed(conn, source_ids)):
+    for source_id, *wish in _followers.all(conn, list(source_ids)):
         found.setdefault(source_id, []).append(_wish(*wish))
     return found
 
@@ -148,7 +148,7 @@ def followers(conn: Connection, source_ids: Sequence[int]) -> dict[int, list[Web
 def owners(conn: Connection, user_ids: Sequence[int]) -> dict[tuple[int, int], list[WebhookFilter]]:
     """The webhooks of these users, by tenant and user."""
     found: dict[tuple[int, int], list[WebhookFilter]] = {}
-    for user_id, tenant_id, *wish in _owners.all(conn, listed(conn, user_ids)):
+    for user_id, tenant_id, *wish in _owners.all(conn, list(user_ids)):
         found.setdefault((tenant_id, user_id), []).append(_wish(*wish))
     return found
 
@@ -157,9 +157,9 @@ def enqueue(conn: Connection, wanted: Sequence[tuple[int, LoggedEvent]]) -> None
     """Let these events wait for these webhooks, in this order. One that is there already is there once."""
     if not wanted:
         return
-    there = {id for (id,) in _lock.all(conn, listed(conn, sorted({webhook_id for webhook_id, _ in wanted})))}
+    there = {id for (id,) in _lock.all(conn, sorted({webhook_id for webhook_id, _ in wanted}))}
     _insert.many(conn, [(webhook_id, *_columns(event)) for webhook_id, event in wanted if webhook_id in there])
-    _make_due.once(conn, min(event.created_at for _, event in wanted), listed(conn, sorted(there)))
+    _make_due.once(conn, min(event.created_at for _, event in wanted), sorted(there))
 
 
 def next_due(conn: Connection) -> datetime | None:

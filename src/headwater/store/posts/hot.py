@@ -14,14 +14,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from headwater.store.sql import listed, moment, moment_or_none, portable
+from headwater.store.sql import moment, moment_or_none, portable
 from headwater.store.tables import posts_hot
 
 _COPIED = [column.name for column in posts_hot.columns if column.name != "expires_at"]
 _COPY = f"""INSERT INTO posts_hot ({", ".join(_COPIED)}, expires_at)
     SELECT {", ".join(_COPIED)}, created_at + ? FROM posts"""
 _AS_IN_POSTS = ", ".join(f"{name} = excluded.{name}" for name in [*_COPIED, "expires_at"] if name != "id")
-_copy_these = portable(f"{_COPY} WHERE id IN ?? ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
+_copy_these = portable(f"{_COPY} WHERE id IN (?) ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
 _copy_since = portable(f"{_COPY} WHERE created_at > ? ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
 _window_for_writing = portable("SELECT since, kept_seconds FROM hot_window", postgresql=" FOR SHARE")
 _window_for_cleaning = portable("SELECT since FROM hot_window", postgresql=" FOR UPDATE")
@@ -41,7 +41,7 @@ def mirror(conn: Connection, written: Sequence[tuple[int, datetime]]) -> None:
     since = moment(since)
     ids = [post_id for post_id, created_at in written if created_at > since]
     if ids:
-        _copy_these.once(conn, _span(conn, timedelta(seconds=kept)), listed(conn, ids))
+        _copy_these.once(conn, _span(conn, timedelta(seconds=kept)), list(ids))
 
 
 def clean(conn: Connection, kept: timedelta, now: datetime) -> int:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from headwater.errors import BadInput
 from headwater.model import Reader
-from headwater.store.sql import Prepared, listed, portable
+from headwater.store.sql import Prepared, portable
 from headwater.text import without_tags
 
 MOST_CHARACTERS = 200_000  # of one post; PostgreSQL's tsvector ends at a megabyte
@@ -28,8 +28,8 @@ _PAIRED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf90
 _UNPAIRED = re.compile("[\0-\u0dff\u0f00-\u303f\U0001f000-\U0001faff]*+")
 _WORD = re.compile(r"[^\W_]+\*?")
 
-_texts = portable("SELECT id, version, title, content FROM posts WHERE id IN ??")
-_indexed = portable("SELECT post_id, version FROM post_words_versions WHERE post_id IN ??")
+_texts = portable("SELECT id, version, title, content FROM posts WHERE id IN (?)")
+_indexed = portable("SELECT post_id, version FROM post_words_versions WHERE post_id IN (?)")
 _old_text = portable("SELECT title, content FROM post_versions WHERE post_id = ? AND version = ?")
 _take_out = portable("INSERT INTO post_words (post_words, rowid, words) VALUES ('delete', ?, ?)")
 _put_in = Prepared(
@@ -93,7 +93,7 @@ def question(words: str, dialect: str) -> str:
 
 def index(conn: Connection, post_ids: Sequence[int]) -> None:
     """Put the present text of these posts into the index; what it had of an older version is taken out."""
-    rows = _texts.all(conn, listed(conn, post_ids))
+    rows = _texts.all(conn, list(post_ids))
     if conn.dialect.name == "sqlite":
         rows = _replaced(conn, post_ids, rows)
         _note.many(conn, [(row[0], row[1]) for row in rows])
@@ -102,7 +102,7 @@ def index(conn: Connection, post_ids: Sequence[int]) -> None:
 
 def _replaced(conn: Connection, post_ids: Sequence[int], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Take older versions out; returns the rows that are not in the index yet."""
-    indexed: dict[int, int] = dict(_indexed.all(conn, listed(conn, post_ids)))
+    indexed: dict[int, int] = dict(_indexed.all(conn, list(post_ids)))
     for post_id, version in indexed.items():
         for title, content in _old_text.all(conn, post_id, version):
             _take_out.once(conn, post_id, searchable(title, content))

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from headwater.model import Post, SavedVisit, Source, SourceState, Visit
 from headwater.store import posts
-from headwater.store.sql import json_value, listed, moment, moment_or_none, portable
+from headwater.store.sql import json_value, moment, moment_or_none, portable
 from headwater.store.visits import newest_post
 
 MOST_TRUST = 8
@@ -24,7 +24,7 @@ CALLBACK_ID_BYTES = 24
 _COLUMNS = """h.source_id, s.kind, s.address, s.title, s.settings, s.active, h.hub, h.topic, h.callback_id, h.state,
     h.lease_until, h.trust, h.failures FROM hub_subscriptions h JOIN sources s ON s.id = h.source_id"""
 _select_heard = portable(
-    "SELECT source_id, hub, topic, state, trust FROM hub_subscriptions WHERE source_id IN ??",
+    "SELECT source_id, hub, topic, state, trust FROM hub_subscriptions WHERE source_id IN (?)",
     postgresql=" ORDER BY source_id FOR UPDATE",
 )
 _offer = portable(
@@ -133,7 +133,7 @@ def save_reports(conn: Connection, heard: Sequence[HubReport], now: datetime) ->
     """Write down which hubs visits were offered, and trust those less whose pushes had missed something."""
     if not heard:
         return
-    rows = _select_heard.all(conn, listed(conn, [one.source_id for one in heard]))
+    rows = _select_heard.all(conn, [one.source_id for one in heard])
     known = {source_id: (hub, topic, state, trust) for source_id, hub, topic, state, trust in rows}
     offers, trusts = [], []
     for source_id, hub, topic, missed in heard:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import DueSource, Source, SourceState
-from headwater.store.sql import json_value, listed, moment, moment_or_none, portable
+from headwater.store.sql import json_value, moment, moment_or_none, portable
 
 LOOK_AHEAD = timedelta(seconds=2)
 LONGEST_JUMP = timedelta(minutes=5)  # a clock that is off by less corrects itself
@@ -31,9 +31,9 @@ _FREE = f"SELECT {_COLUMNS} FROM sources WHERE (lease_until IS NULL OR lease_unt
 _select_due = portable(
     f"{_FREE} AND active AND next_check_at <= ? ORDER BY next_check_at LIMIT ?", postgresql=" FOR UPDATE SKIP LOCKED"
 )
-_select_named = portable(f"{_FREE} AND id IN ??", postgresql=" FOR UPDATE SKIP LOCKED")
+_select_named = portable(f"{_FREE} AND id IN (?)", postgresql=" FOR UPDATE SKIP LOCKED")
 _select_hosts = portable(
-    "SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE host IN ??", postgresql=" ORDER BY host FOR UPDATE"
+    "SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE host IN (?)", postgresql=" ORDER BY host FOR UPDATE"
 )
 _select_held = portable("SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE held_until > ?")
 _lease = portable(
@@ -120,7 +120,7 @@ def claim_named(
     conn: Connection, ids: Sequence[int], *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta
 ) -> list[DueSource]:
     """Take these sources now, due or not, unless somebody is visiting them; their hosts' queues are respected."""
-    rows = _select_named.all(conn, now, now, listed(conn, ids))
+    rows = _select_named.all(conn, now, now, list(ids))
     order = {id: place for place, id in enumerate(ids)}
     rows.sort(key=lambda row: order[row[0]])
     return _grant(conn, rows, now, lease, now + lease_for, gap)
@@ -208,7 +208,7 @@ def _grant(
 
 
 def _queues(conn: Connection, hosts: set[str], now: datetime, gap: timedelta) -> dict[str, HostQueue]:
-    rows = _select_hosts.all(conn, listed(conn, sorted(hosts))) if gap else _select_held.all(conn, now)
+    rows = _select_hosts.all(conn, sorted(hosts)) if gap else _select_held.all(conn, now)
     return {
         host: HostQueue(moment(next_at), moment_or_none(held), timedelta(seconds=own_gap or 0))
         for host, next_at, held, own_gap in rows

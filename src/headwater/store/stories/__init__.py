@@ -10,18 +10,18 @@ from sqlalchemy import Connection
 
 from headwater import text
 from headwater.model import Decision, PostText, Reader, Reference
-from headwater.store.sql import Prepared, listed, moment, portable
+from headwater.store.sql import Prepared, moment, portable
 
 _POST = "p.id, p.source_id, p.title, p.content, p.url, p.created_at, p.reference_kind, p.reference_id"
 _MEMBER = "m.seq, m.post_id, m.story_id, m.repeat_id, m.rule, m.score, m.why"
 
-_texts = portable(f"SELECT {_POST} FROM posts p WHERE p.id IN ?? ORDER BY p.created_at, p.id")
-_decided = portable(f"SELECT {_MEMBER} FROM story_members m WHERE m.post_id IN ??")
+_texts = portable(f"SELECT {_POST} FROM posts p WHERE p.id IN (?) ORDER BY p.created_at, p.id")
+_decided = portable(f"SELECT {_MEMBER} FROM story_members m WHERE m.post_id IN (?)")
 _after = portable(f"SELECT {_MEMBER} FROM story_members m WHERE m.seq > ? ORDER BY m.seq LIMIT ?")
 _next_decision = portable("SELECT decided_at FROM story_members WHERE seq >= ? ORDER BY seq LIMIT 1")
 _last_seq = portable("SELECT COALESCE(max(seq), 0) FROM story_members")
 _of_story = portable(f"SELECT {_MEMBER} FROM story_members m WHERE m.story_id = ? ORDER BY m.created_at, m.post_id")
-_remove = portable("DELETE FROM story_members WHERE post_id IN ??")
+_remove = portable("DELETE FROM story_members WHERE post_id IN (?)")
 _insert = portable(
     """INSERT INTO story_members (post_id, story_id, repeat_id, rule, score, why, source_id, created_at, decided_at)
     SELECT id, ?, ?, ?, ?, ?, source_id, created_at, ? FROM posts WHERE id = ? ON CONFLICT (post_id) DO NOTHING"""
@@ -38,7 +38,7 @@ _part = portable("INSERT INTO posts_apart (post_id, parting_id, side) VALUES (?,
 _apart = portable(
     """SELECT one.post_id, other.post_id FROM posts_apart one
         JOIN posts_apart other ON other.parting_id = one.parting_id AND other.side <> one.side
-    WHERE one.post_id IN ??"""
+    WHERE one.post_id IN (?)"""
 )
 _referenced = portable(
     """SELECT p.id FROM posts r JOIN sources s ON s.id = r.source_id JOIN sources o ON o.kind = s.kind
@@ -46,7 +46,7 @@ _referenced = portable(
     WHERE r.id = ? AND p.id <> r.id LIMIT 1"""
 )
 _alone_now = portable(
-    """SELECT m.post_id FROM story_members m WHERE m.post_id IN ?? AND m.story_id = m.post_id AND NOT EXISTS (
+    """SELECT m.post_id FROM story_members m WHERE m.post_id IN (?) AND m.story_id = m.post_id AND NOT EXISTS (
         SELECT 1 FROM story_members o WHERE o.story_id = m.story_id AND o.post_id <> m.post_id)"""
 )
 _undecided = portable(
@@ -92,11 +92,11 @@ class PastDecision(NamedTuple):
 
 def texts(conn: Connection, post_ids: Sequence[int]) -> list[PostText]:
     """What these posts say, the oldest first."""
-    return [_post_text(row) for row in _texts.all(conn, listed(conn, post_ids))]
+    return [_post_text(row) for row in _texts.all(conn, list(post_ids))]
 
 
 def decided(conn: Connection, post_ids: Sequence[int]) -> dict[int, StoryMember]:
-    found = (_member(row) for row in _decided.all(conn, listed(conn, post_ids)))
+    found = (_member(row) for row in _decided.all(conn, list(post_ids)))
     return {member.decision.post_id: member for member in found}
 
 
@@ -138,12 +138,12 @@ def save(conn: Connection, decisions: Iterable[Decision], now: datetime) -> None
 
 def forget(conn: Connection, post_ids: Sequence[int]) -> None:
     """These are to be decided about anew."""
-    _remove.once(conn, listed(conn, post_ids))
+    _remove.once(conn, list(post_ids))
 
 
 def alone(conn: Connection, post_ids: Sequence[int]) -> list[int]:
     """Those of these posts that are a story of their own."""
-    return [post_id for (post_id,) in _alone_now.all(conn, listed(conn, post_ids))]
+    return [post_id for (post_id,) in _alone_now.all(conn, list(post_ids))]
 
 
 def members(conn: Connection, story_id: int) -> list[StoryMember]:
@@ -154,7 +154,7 @@ def members(conn: Connection, story_id: int) -> list[StoryMember]:
 def apart_from(conn: Connection, post_ids: Sequence[int]) -> dict[int, set[int]]:
     """Which posts a person has taken apart from these."""
     found: dict[int, set[int]] = {}
-    for one, other in _apart.all(conn, listed(conn, post_ids)):
+    for one, other in _apart.all(conn, list(post_ids)):
         found.setdefault(one, set()).add(other)
     return found
 
@@ -209,7 +209,7 @@ def history(conn: Connection, story_id: int) -> list[PastDecision]:
 
 
 def _place_anew(conn: Connection, decisions: list[Decision], now: datetime) -> None:
-    _remove.once(conn, listed(conn, [decision.post_id for decision in decisions]))
+    _remove.once(conn, [decision.post_id for decision in decisions])
     _insert.many(conn, [_row(decision, now) for decision in decisions])
 
 

@@ -5,6 +5,7 @@ Shared by everyone: sources, posts and what happened to them. Personal: whatever
 
 from __future__ import annotations
 
+from headwater.store.tables.columns import metadata
 from headwater.store.tables.log import (
     consumer_cursors,
     consumer_inbox,
@@ -15,7 +16,6 @@ from headwater.store.tables.log import (
     webhook_deliveries,
     webhooks,
 )
-from headwater.store.tables.metadata import metadata
 from headwater.store.tables.people import api_tokens, fold_settings, post_states, secrets, subscriptions, tenants, users
 from headwater.store.tables.posts import (
     hot_window,

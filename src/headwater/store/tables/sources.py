@@ -20,8 +20,7 @@ from sqlalchemy import (
     true,
 )
 
-from headwater.store.sql import BigId, Json, Moment
-from headwater.store.tables.metadata import metadata
+from headwater.store.tables.columns import BigId, Json, Moment, metadata
 
 sources = Table(
     "sources",

@@ -6,8 +6,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, false
 
-from headwater.store.sql import BigId, Json, Moment
-from headwater.store.tables.metadata import metadata
+from headwater.store.tables.columns import BigId, Json, Moment, metadata
 
 # The listing of a community as a warm-up found it. It is no part of the record: see crawl/warm_up.py.
 cached_listings = Table(

@@ -12,13 +12,13 @@ from headwater.model import Facts, Post, SavedVisit, StoredPost, Visit
 from headwater.store import posts
 from headwater.store.sources import leases, moves
 from headwater.store.sources.pool import QUIET, UNSEEN_FOR
-from headwater.store.sql import json_text, json_value, listed, moment, moment_or_none, portable
+from headwater.store.sql import json_text, json_value, moment, moment_or_none, portable
 
 ROLLING = 8.0  # visits that an average is about
 LATELY = timedelta(hours=24)
 _select_leased = portable(
     """SELECT id, address, lease_owner, lease_until, status, success_hit + empty_hit, last_seen_created_at
-    FROM sources WHERE id IN ??""",
+    FROM sources WHERE id IN (?)""",
     postgresql=" ORDER BY id FOR UPDATE",
 )
 _settle = portable(
@@ -38,7 +38,7 @@ _settle = portable(
     WHERE id = ?"""
 )
 _published = portable(
-    "SELECT source_id, count(*) FROM posts WHERE source_id IN ?? AND created_at >= ? GROUP BY source_id"
+    "SELECT source_id, count(*) FROM posts WHERE source_id IN (?) AND created_at >= ? GROUP BY source_id"
 )
 _put_back = portable(
     "UPDATE sources SET next_check_at = ?, waits_for = ?, lease_owner = NULL, lease_until = NULL WHERE id = ?"
@@ -63,7 +63,7 @@ GOOD = ("ok", "unchanged", "empty")
 
 def save(conn: Connection, visits: Sequence[Visit], now: datetime) -> list[SavedVisit]:
     """Write all these visits, or nothing of those that no longer hold their source's lease."""
-    rows = {row[0]: row for row in _select_leased.all(conn, listed(conn, [visit.source_id for visit in visits]))}
+    rows = {row[0]: row for row in _select_leased.all(conn, [visit.source_id for visit in visits])}
     held = [visit for visit in visits if _holds(rows.get(visit.source_id), visit, now)]
     merged = _move_sources(conn, held, rows)
     held = [visit for visit in held if visit.source_id not in merged]
@@ -136,7 +136,7 @@ def _keep_settings(conn: Connection, visits: Sequence[Visit]) -> None:
 
 def _valid_posts(conn: Connection, source_ids: list[int], now: datetime) -> dict[int, float]:
     """How many posts of the last day each source has: a measure that does not depend on how often it is visited."""
-    counts = dict(_published.all(conn, listed(conn, source_ids), now - LATELY)) if source_ids else {}
+    counts = dict(_published.all(conn, list(source_ids), now - LATELY)) if source_ids else {}
     return {source_id: float(counts.get(source_id, 0)) for source_id in source_ids}
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from headwater.store.sql import listed, moment, portable
+from headwater.store.sql import moment, portable
 from headwater.store.tables import alerts
 
 _raise = portable(
@@ -23,7 +23,7 @@ _clear = portable(
 _answers = portable(
     """SELECT count(*), COALESCE(SUM(CASE WHEN crawls.outcome = 'unchanged' THEN 1 ELSE 0 END), 0)
     FROM crawls JOIN sources ON sources.id = crawls.source_id
-    WHERE crawls.started_at >= ? AND crawls.outcome <> 'failed' AND sources.kind IN ?? AND sources.created_at < ?"""
+    WHERE crawls.started_at >= ? AND crawls.outcome <> 'failed' AND sources.kind IN (?) AND sources.created_at < ?"""
 )
 _overdue = portable("SELECT count(*) FROM sources WHERE active AND next_check_at <= ?")
 
@@ -65,7 +65,7 @@ def update(conn: Connection, watched: Collection[str], wrong: Mapping[str, str],
 def answers(conn: Connection, kinds: Sequence[str], since: datetime) -> tuple[int, int]:
     """How often sources of these kinds answered since then, and how often with what we had. Those followed only since
     then do not count: of them we had nothing."""
-    count, unchanged = _answers.all(conn, since, listed(conn, kinds), since)[0]
+    count, unchanged = _answers.all(conn, since, list(kinds), since)[0]
     return int(count), int(unchanged)
 
 

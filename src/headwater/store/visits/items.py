@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Item
-from headwater.store.sql import listed, moment, moment_or_none, portable
+from headwater.store.sql import moment, moment_or_none, portable
 
 MOST_ATTEMPTS = 3
 _COLUMNS = """item_id, url, title, mark, published_at, state, attempts, error, posts, pages, resume_url, created_at,
     updated_at"""
-_known = portable(f"SELECT {_COLUMNS} FROM items WHERE source_id = ? AND item_id IN ??")
+_known = portable(f"SELECT {_COLUMNS} FROM items WHERE source_id = ? AND item_id IN (?)")
 _waiting = portable(f"SELECT {_COLUMNS} FROM items WHERE source_id = ? AND state = 'waiting' ORDER BY id LIMIT ?")
 _failed = portable(
     f"""SELECT {_COLUMNS} FROM items WHERE source_id = ? AND state = 'failed' AND attempts < {MOST_ATTEMPTS}
@@ -70,7 +70,7 @@ class KnownItem(NamedTuple):
 
 
 def known(conn: Connection, source_id: int, ids: Sequence[str]) -> dict[str, KnownItem]:
-    rows = _known.all(conn, source_id, listed(conn, ids)) if ids else []
+    rows = _known.all(conn, source_id, list(ids)) if ids else []
     return {row[0]: _item(row) for row in rows}
 
 

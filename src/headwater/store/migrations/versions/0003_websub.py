@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Moment
+from headwater.store.tables.columns import BigId, Moment
 
 revision = "0003"
 down_revision = "0002"

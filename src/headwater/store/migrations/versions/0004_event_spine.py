@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Json, Moment
+from headwater.store.tables.columns import BigId, Json, Moment
 
 revision = "0004"
 down_revision = "0003"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import Json, Moment
+from headwater.store.tables.columns import Json, Moment
 
 revision = "0007"
 down_revision = "0006"

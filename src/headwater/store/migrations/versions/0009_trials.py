@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import Moment
+from headwater.store.tables.columns import Moment
 
 revision = "0009"
 down_revision = "0008"

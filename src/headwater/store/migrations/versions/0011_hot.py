@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Json, Moment
+from headwater.store.tables.columns import BigId, Json, Moment
 
 revision = "0011"
 down_revision = "0010"

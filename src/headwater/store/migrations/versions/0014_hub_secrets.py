@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import Moment
+from headwater.store.tables.columns import Moment
 
 revision = "0014"
 down_revision = "0013"
