@@ -11,9 +11,8 @@ from api.running import Running
 from headwater.crawl import monitors
 from headwater.crawl.monitors import AlertLimits
 from headwater.follow import pool as pooling
-from headwater.store.sources import limits, listings
-from headwater.store.sources.listings import Listing
-from headwater.store.sources.pool import posts_by_day
+from headwater.store.sources import limits, pool
+from headwater.store.sources.pool import Listing, posts_by_day
 from headwater.store.tables import sources
 from headwater.store.visits import metrics
 from headwater.wire import reddit_budget
@@ -56,7 +55,7 @@ def test_days_are_those_of_utc_and_none_is_left_out(db: Any, owner: Any) -> None
 def test_a_cached_listing_is_shown_beside_the_stream_and_safely(on_both: Running) -> None:  # A5
     source_id, now = on_both.source(), on_both.parts.now()
     entry = {"title": "<b>Best</b>", "url": "https://www.reddit.com/r/x/1", "score": 1234}
-    on_both.parts.db.write_now(listings.save, [Listing(source_id, now, now + DAY, [entry])])
+    on_both.parts.db.write_now(pool.save_listings, [Listing(source_id, now, now + DAY, [entry])])
     page = on_both.browser().get(f"/sources/{source_id}").text
     assert "&lt;b&gt;Best&lt;/b&gt;" in page
     assert "1,234 points" in page

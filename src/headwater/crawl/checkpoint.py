@@ -15,9 +15,8 @@ from sqlalchemy import Connection
 from headwater.model import Request, Source, StoredPost
 from headwater.sources import KINDS
 from headwater.store.visits import checkpoints
-from headwater.store.visits.checkpoints import CheckpointRow
+from headwater.store.visits.checkpoints import CheckpointRow, Statistics
 from headwater.store.visits.items import KnownItem
-from headwater.store.visits.statistics import Statistics
 
 MOST_SEEN = 200
 RUNNING, COMPLETED, ERROR = "running", "completed", "error"

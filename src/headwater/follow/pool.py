@@ -17,7 +17,8 @@ from headwater.follow import tiers
 from headwater.follow.add import Imported, follow, kind_and_address
 from headwater.follow.tiers import BY_NAME, Assignment
 from headwater.model import Reader
-from headwater.store.sources import moves, pool
+from headwater.store import sources
+from headwater.store.sources import pool
 
 COLUMNS = ["source", "tier", "categories"]
 
@@ -87,7 +88,7 @@ def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], 
 
 
 def _is_pooled(conn: Connection, address: str) -> bool:
-    source_id = moves.source_at(conn, urls.canonical(address))
+    source_id = sources.source_at(conn, urls.canonical(address))
     standing = pool.rank_of(conn, source_id) if source_id is not None else None
     return standing is not None and standing.pooled_at is not None
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from headwater.store.log.health import LogHealth
-from headwater.store.visits.alerts import Alert
+from headwater.store.visits.metrics import Alert
 
 
 class Metrics:

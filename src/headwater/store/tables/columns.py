@@ -65,15 +65,13 @@ def own_id(name: str = "id") -> Column[int]:
 
 def refers_to(table: str, name: str = "", **options: Any) -> Column[int]:
     """The id of a row of another table, such as `source_id` for `sources`. The row goes when that one goes."""
-    options.setdefault("nullable", False)
-    return Column(
-        name or f"{table.removesuffix('s')}_id", BigId, ForeignKey(f"{table}.id", ondelete="CASCADE"), **options
-    )
+    name = name or f"{table.removesuffix('s')}_id"
+    return Column(name, BigId, ForeignKey(f"{table}.id", ondelete="CASCADE"), nullable=False, **options)
 
 
 def of_one_source() -> Column[int]:
     """The key of a table that has at most one row for each source."""
-    return refers_to("sources", primary_key=True, autoincrement=False, nullable=False)
+    return refers_to("sources", primary_key=True, autoincrement=False)
 
 
 def tenant_and_user(*, nullable: bool = False) -> list[Column[int]]:
