@@ -88,7 +88,7 @@ def lease() -> list[Column[Any]]:
     return [Column("lease_owner", Text), Column("lease_until", Moment)]
 
 
-def count(name: str) -> Column[int]:
+def counter(name: str) -> Column[int]:
     """A number that starts at 0."""
     return Column(name, Integer, nullable=False, server_default="0")
 
