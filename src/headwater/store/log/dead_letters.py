@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from headwater.store.log.outbox import START, LoggedEvent
-from headwater.store.sql import columns, insert_into, json_text, portable
+from headwater.store.log.outbox import FACTS, LoggedEvent, event_values, logged
+from headwater.store.sql import insert_into, moment_or_none, portable
 
 
 class DeadLetter(NamedTuple):
@@ -43,33 +43,12 @@ class Failure(NamedTuple):
     error: str
 
 
-class _Row(NamedTuple):
-    id: int
-    consumer: str
-    partition: int
-    state: str
-    event_id: str
-    kind: str
-    version: int
-    key: str
-    tenant_id: int | None
-    user_id: int | None
-    payload: Any  # text on SQLite
-    traceparent: str | None
-    created_at: datetime
-    attempts: int
-    error: str | None
-    first_failed_at: datetime | None
-    last_failed_at: datetime | None
-    next_try_at: datetime | None
-    settled_at: datetime | None
-
-
-_SELECT = f"SELECT {columns(_Row)} FROM event_dlq"
+_ATTEMPTS = "consumer, partition, state, attempts, error, first_failed_at, last_failed_at, next_try_at"
+_SELECT = f"SELECT id, {_ATTEMPTS}, settled_at, 0, 0, {FACTS}, CAST(payload AS TEXT) FROM event_dlq"
 _OPEN = "state IN ('retrying', 'waiting', 'dead')"
 _LARGEST = 2**62
 
-_add = portable(insert_into("event_dlq", [name for name in _Row._fields if name not in ("id", "settled_at")]))
+_add = portable(insert_into("event_dlq", f"{_ATTEMPTS}, {FACTS}, payload".split(", ")))
 _failed = portable(
     """UPDATE event_dlq SET state = :state, attempts = attempts + :attempts, error = :error, last_failed_at = :now,
         next_try_at = :next_try_at, first_failed_at = COALESCE(first_failed_at, :now), settled_at = NULL
@@ -81,19 +60,17 @@ _open_states = portable(
     f"SELECT DISTINCT key, state FROM event_dlq WHERE consumer = ? AND partition = ? AND key IN (?) AND {_OPEN}"
 )
 _due = portable(
-    f"{_SELECT} WHERE consumer = ? AND partition = ? AND state = 'retrying' AND next_try_at <= ? ORDER BY id LIMIT ?",
-    row=_Row,
+    f"{_SELECT} WHERE consumer = ? AND partition = ? AND state = 'retrying' AND next_try_at <= ? ORDER BY id LIMIT ?"
 )
 _due_partitions = portable(
     "SELECT DISTINCT partition FROM event_dlq WHERE consumer = ? AND state = 'retrying' AND next_try_at <= ?"
 )
 _waiting = portable(
     f"""{_SELECT} WHERE consumer = ? AND partition = ? AND key = ? AND {_OPEN} AND state = 'waiting'
-    ORDER BY id LIMIT ?""",
-    row=_Row,
+    ORDER BY id LIMIT ?"""
 )
-_one = portable(f"{_SELECT} WHERE id = ?", row=_Row)
-_page = portable(f"{_SELECT} WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?", row=_Row)
+_one = portable(f"{_SELECT} WHERE id = ?")
+_page = portable(f"{_SELECT} WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?")
 _counts = portable(f"SELECT consumer, state, count(*) FROM event_dlq WHERE {_OPEN} GROUP BY consumer, state")
 _clear = portable("DELETE FROM event_dlq WHERE consumer = ?")
 _forget = portable("DELETE FROM event_dlq WHERE state IN ('replayed', 'skipped') AND settled_at < ?")
@@ -210,19 +187,10 @@ def _new(
     failed_at: datetime | None = None,
     next_try_at: datetime | None = None,
 ) -> dict[str, Any]:
-    return {
+    return event_values(event) | {
         "consumer": consumer,
         "partition": partition,
         "state": state,
-        "event_id": event.event_id,
-        "kind": event.kind,
-        "version": event.version,
-        "key": event.key,
-        "tenant_id": event.tenant_id,
-        "user_id": event.user_id,
-        "payload": event.data,
-        "traceparent": event.traceparent,
-        "created_at": event.created_at,
         "attempts": attempts,
         "error": error,
         "first_failed_at": failed_at,
@@ -231,29 +199,19 @@ def _new(
     }
 
 
-def _letter(row: _Row) -> DeadLetter:
-    event = LoggedEvent(
-        position=START,
-        event_id=row.event_id,
-        kind=row.kind,
-        version=row.version,
-        key=row.key,
-        tenant_id=row.tenant_id,
-        user_id=row.user_id,
-        traceparent=row.traceparent,
-        created_at=row.created_at,
-        data=row.payload if isinstance(row.payload, str) else json_text(row.payload),
-    )
+def _letter(row: tuple[Any, ...]) -> DeadLetter:
+    id, consumer, partition, state, attempts, error, *times_and_event = row
+    first_failed_at, last_failed_at, next_try_at, settled_at, *event = times_and_event
     return DeadLetter(
-        id=row.id,
-        consumer=row.consumer,
-        partition=row.partition,
-        state=row.state,
-        event=event,
-        attempts=row.attempts,
-        error=row.error,
-        first_failed_at=row.first_failed_at,
-        last_failed_at=row.last_failed_at,
-        next_try_at=row.next_try_at,
-        settled_at=row.settled_at,
+        id=id,
+        consumer=consumer,
+        partition=partition,
+        state=state,
+        event=logged(event),
+        attempts=attempts,
+        error=error,
+        first_failed_at=moment_or_none(first_failed_at),
+        last_failed_at=moment_or_none(last_failed_at),
+        next_try_at=moment_or_none(next_try_at),
+        settled_at=moment_or_none(settled_at),
     )

@@ -94,7 +94,8 @@ _move_cursor = portable(
     "UPDATE consumer_cursors SET xid = ?, id = ?, moved_at = ? WHERE consumer = ? AND partition = ?"
 )
 
-_EVENT = "xid, id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at"
+FACTS = "event_id, kind, version, key, tenant_id, user_id, traceparent, created_at"  # as `logged` expects them
+_EVENT = f"xid, id, {FACTS}"
 _BEHIND_HORIZON = "xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _after = Prepared(
     sqlite=f"""SELECT {_EVENT}, payload FROM event_outbox
@@ -249,12 +250,20 @@ def end(conn: Connection) -> LogPosition:
 
 
 def logged(row: Sequence[Any]) -> LoggedEvent:
-    """Makes an event of the columns above, in their order."""
+    """Makes an event of its columns: the position, FACTS and the payload as text."""
     xid, id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at, data = row
     position = LogPosition(xid, id)
     return LoggedEvent(
         position, event_id, kind, version, key, tenant_id, user_id, traceparent, moment(created_at), data
     )
+
+
+def event_values(event: LoggedEvent) -> dict[str, Any]:
+    """Returns an event as values of the columns FACTS and `payload`, for tables that hold a copy of it."""
+    values = event._asdict()
+    del values["position"]
+    values["payload"] = values.pop("data")
+    return values
 
 
 def forget_before(conn: Connection, before: datetime, *, followed: bool = True, limit: int = 20_000) -> int:

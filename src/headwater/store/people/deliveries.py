@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from headwater.store.log.outbox import LoggedEvent, logged
+from headwater.store.log.outbox import FACTS, LoggedEvent, event_values, logged
 from headwater.store.sql import insert_into, json_value, moment, moment_or_none, portable
 
 BATCH = 20
@@ -87,8 +87,6 @@ class _DueWebhook(NamedTuple):
     secret: bytes
 
 
-_EVENT = """xid, log_id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at,
-    CAST(payload AS TEXT)"""
 _followers = portable(
     """SELECT s.source_id, w.id, w.kinds, w.created_at FROM subscriptions s
     JOIN webhooks w ON w.user_id = s.user_id AND w.tenant_id = s.tenant_id
@@ -99,13 +97,7 @@ _owners = portable(
 )
 _lock = portable("SELECT id FROM webhooks WHERE id IN (?)", postgresql=" ORDER BY id FOR UPDATE")
 _insert = portable(
-    insert_into(
-        "webhook_deliveries",
-        (
-            *("webhook_id", "xid", "log_id", "event_id", "kind", "version", "key", "tenant_id", "user_id"),
-            *("traceparent", "created_at", "payload"),
-        ),
-    )
+    insert_into("webhook_deliveries", f"webhook_id, xid, log_id, {FACTS}, payload".split(", "))
     + " ON CONFLICT (webhook_id, event_id) DO NOTHING"
 )
 _make_due = portable("UPDATE webhooks SET next_try_at = ? WHERE id IN (?) AND next_try_at IS NULL")
@@ -119,7 +111,7 @@ _select_due = portable(
 )
 _lease = portable("UPDATE webhooks SET lease_owner = ?, lease_until = ?, next_try_at = ? WHERE id = ?")
 _waiting = portable(
-    f"""SELECT id, first_tried_at, {_EVENT} FROM webhook_deliveries
+    f"""SELECT id, first_tried_at, xid, log_id, {FACTS}, CAST(payload AS TEXT) FROM webhook_deliveries
     WHERE webhook_id = ? AND state = 'waiting' ORDER BY id LIMIT ?"""
 )
 _held = portable(
@@ -294,20 +286,8 @@ def _first(conn: Connection, webhook_id: int) -> list[WaitingDelivery]:
 
 
 def _new(webhook_id: int, event: LoggedEvent) -> dict[str, Any]:
-    return {
-        "webhook_id": webhook_id,
-        "xid": event.position.xid,
-        "log_id": event.position.id,
-        "event_id": event.event_id,
-        "kind": event.kind,
-        "version": event.version,
-        "key": event.key,
-        "tenant_id": event.tenant_id,
-        "user_id": event.user_id,
-        "traceparent": event.traceparent,
-        "created_at": event.created_at,
-        "payload": event.data,
-    }
+    xid, log_id = event.position
+    return event_values(event) | {"webhook_id": webhook_id, "xid": xid, "log_id": log_id}
 
 
 def _filter(webhook_id: int, kinds: Any, since: Any) -> WebhookFilter:

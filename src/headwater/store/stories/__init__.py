@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -34,16 +34,6 @@ class PastDecision(NamedTuple):
     user_id: int | None
 
 
-class _MemberRow(NamedTuple):
-    seq: int
-    post_id: int
-    story_id: int
-    repeat_id: int
-    rule: str
-    score: float
-    why: str
-
-
 class _TextRow(NamedTuple):
     id: int
     source_id: int
@@ -55,14 +45,14 @@ class _TextRow(NamedTuple):
     reference_id: str
 
 
-_MEMBER = f"SELECT {columns(_MemberRow)} FROM story_members"
+_MEMBER = f"SELECT seq, {columns(Decision)} FROM story_members"
 
 _texts = portable(f"SELECT {columns(_TextRow)} FROM posts WHERE id IN (?) ORDER BY created_at, id", row=_TextRow)
-_decided = portable(f"{_MEMBER} WHERE post_id IN (?)", row=_MemberRow)
-_after = portable(f"{_MEMBER} WHERE seq > ? ORDER BY seq LIMIT ?", row=_MemberRow)
+_decided = portable(f"{_MEMBER} WHERE post_id IN (?)")
+_after = portable(f"{_MEMBER} WHERE seq > ? ORDER BY seq LIMIT ?")
 _next_decision = portable("SELECT decided_at FROM story_members WHERE seq >= ? ORDER BY seq LIMIT 1")
 _last_seq = portable("SELECT COALESCE(max(seq), 0) FROM story_members")
-_of_story = portable(f"{_MEMBER} WHERE story_id = ? ORDER BY created_at, post_id", row=_MemberRow)
+_of_story = portable(f"{_MEMBER} WHERE story_id = ? ORDER BY created_at, post_id")
 _remove = portable("DELETE FROM story_members WHERE post_id IN (?)")
 _insert = portable(
     """INSERT INTO story_members (post_id, story_id, repeat_id, rule, score, why, source_id, created_at, decided_at)
@@ -255,7 +245,7 @@ def _alone(post_id: int) -> Decision:
     return Decision(post_id, post_id, post_id, "first", 1.0, "")
 
 
-def _member(row: _MemberRow) -> StoryMember:
+def _member(row: tuple[Any, ...]) -> StoryMember:
     seq, *decision = row
     return StoryMember(seq, Decision._make(decision))
 

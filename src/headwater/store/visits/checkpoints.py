@@ -77,15 +77,6 @@ class Statistics(NamedTuple):
         return sum(board.failed for board in self.boards)
 
 
-class _Board(NamedTuple):
-    source_id: int
-    kind: str
-    title: str
-    site: str
-    board: str
-    status: str
-
-
 _SELECT = f"SELECT {columns(CheckpointRow)} FROM checkpoints"
 _KEPT = ("site", "board", "created_at")  # by a save of a known checkpoint
 _one = portable(f"{_SELECT} WHERE site = ? AND board = ?", row=CheckpointRow)
@@ -104,8 +95,7 @@ _boards = portable(
     """SELECT s.id, s.kind, COALESCE(f.title, s.title), c.site, c.board, c.status
     FROM sources s JOIN checkpoints c ON c.source_id = s.id
     JOIN subscriptions f ON f.source_id = s.id AND f.tenant_id = ? AND f.user_id = ?
-    ORDER BY c.site, c.board""",
-    row=_Board,
+    ORDER BY c.site, c.board"""
 )
 _item_states = portable("SELECT source_id, state, count(*) FROM items WHERE source_id IN (?) GROUP BY source_id, state")
 _images_by_source = portable(
@@ -150,19 +140,24 @@ def delete(conn: Connection, site: str, board: str) -> bool:
 def statistics(conn: Connection, reader: Reader) -> Statistics:
     """Returns what the lists that a reader follows have brought."""
     boards = _boards.all(conn, reader.tenant_id, reader.user_id)
-    ids = [board.source_id for board in boards]
+    ids = [source_id for source_id, *_ in boards]
     states, images = _by_source(_item_states.all(conn, ids)), _by_source(_images_by_source.all(conn, ids))
     posts = post_counts(conn, ids)
     counts = [
         BoardCount(
-            *board,
-            done=states.get(board.source_id, {}).get("done", 0),
-            failed=states.get(board.source_id, {}).get("failed", 0),
-            waiting=states.get(board.source_id, {}).get("waiting", 0),
-            posts=posts.get(board.source_id, 0),
-            images=images.get(board.source_id, {}),
+            source_id=source_id,
+            kind=kind,
+            title=title,
+            site=site,
+            board=board,
+            status=status,
+            done=states.get(source_id, {}).get("done", 0),
+            failed=states.get(source_id, {}).get("failed", 0),
+            waiting=states.get(source_id, {}).get("waiting", 0),
+            posts=posts.get(source_id, 0),
+            images=images.get(source_id, {}),
         )
-        for board in boards
+        for source_id, kind, title, site, board, status in boards
     ]
     return Statistics(counts, dict(_images.all(conn, ids)))
 
