@@ -80,6 +80,7 @@ _append = Prepared(
     sqlite=f"INSERT INTO event_outbox ({_NAMES}) VALUES ({_VALUES}) {_ONCE}",
     postgresql=f"""INSERT INTO event_outbox ({_NAMES}, partition, xid)
         VALUES ({_VALUES}, hashtext(:key) & {PARTITIONS - 1}, {_XID}) {_ONCE}""",
+    order=_APPENDED,
 )
 _notify = Prepared(postgresql=f"SELECT pg_notify('{CHANNEL}', '')")
 
@@ -143,25 +144,13 @@ def append(conn: Connection, events: Sequence[Event], now: datetime) -> None:
     parent = trace.current.get()
     on_postgres = conn.dialect.name == "postgresql"
     created_at = now if on_postgres else microseconds(now)
-    _append.many(
-        conn,
-        [
-            {
-                "event_id": event_id,
-                "domain": event.kind.partition(".")[0],
-                "kind": event.kind,
-                "version": event.version,
-                "key": event.key,
-                "tenant_id": event.tenant_id,
-                "user_id": event.user_id,
-                "payload": event.data,
-                "traceparent": parent,
-                "idempotency_key": event.idempotency_key,
-                "created_at": created_at,
-            }
-            for event_id, event in zip(uuid7s(len(events)), events, strict=True)
-        ],
-    )
+    rows = []
+    for event_id, event in zip(uuid7s(len(events)), events, strict=True):
+        kind, version, key, payload, idempotency_key, tenant_id, user_id = event
+        domain = kind.partition(".")[0]
+        about = (event_id, domain, kind, version, key, tenant_id, user_id, payload)
+        rows.append((*about, parent, idempotency_key, created_at))
+    _append.many(conn, rows)
     if on_postgres:
         _notify.once(conn)
     conn.info[APPENDED] = True
