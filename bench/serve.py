@@ -1,10 +1,10 @@
-"""What an answer costs the server: CPU milliseconds per request, from a store with folded stories.
+"""Measures what an answer costs the server: CPU milliseconds per request, from a store with folded stories.
 
     python bench/serve.py [--posts 572] [--requests 300]
 
-The server is `headwater up --no-crawl` on SQLite, asked over one connection by this process. Its CPU time is read from
-/proc before and after. `/healthz` touches no table: it shows what HTTP alone costs. The peer's figure is quoted, not
-measured here: yarr answered with its newest 40 items, of 572, in 0.47 ms of CPU.
+The server is `headwater up --no-crawl` on SQLite. This process sends it requests over one connection, and reads its CPU
+time from /proc before and after. `/healthz` reads no table: it shows what HTTP alone costs. The figure of yarr is
+quoted, not measured here: it answered with its newest 40 items, of 572, in 0.47 ms of CPU.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Answers(NamedTuple):
 
 
 def fill(db: Database, count: int) -> str:
-    """Store so many posts of the last hours; returns a token for the API."""
+    """Stores so many posts of the last hours. Returns a token for the API."""
     now = datetime.now(UTC)
     migrate.upgrade(db)
     db.write_now(hot.clean, timedelta(hours=24), now)
@@ -105,7 +105,7 @@ def _decisions(ids: list[int]) -> Iterator[Decision]:
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[int, int]]:
-    """A server on this folder's store: its process and its port."""
+    """Runs a server on the store in this folder. Yields its process id and its port."""
     (port,) = free_ports(1)
     given = {"HEADWATER_DATA_DIR": str(folder), "HEADWATER_PORT": str(port), "HEADWATER_LOG_LEVEL": "error"}
     process = subprocess.Popen(
@@ -128,7 +128,7 @@ def _is_ready(port: int) -> bool:
 
 
 def ask(connection: http.client.HTTPConnection, path: str, token: str) -> int:
-    """The length of the answer."""
+    """Sends a request. Returns the length of the answer."""
     connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
     answer = connection.getresponse()
     body = answer.read()

@@ -64,7 +64,8 @@ class Prepared(Generic[R]):
         rows = self._fetch(conn, given, named)
         if self._row is None or not rows:
             return rows
-        assert len(rows[0]) == len(self._row._fields), f"{self._row.__name__} has other fields: {self.sql(conn)}"  # type: ignore[attr-defined]
+        fields = self._row._fields  # type: ignore[attr-defined]
+        assert len(rows[0]) == len(fields), f"{self._row.__name__} has other fields: {self.sql(conn)}"
         return list(map(self._make, rows))
 
     def first(self, conn: Connection, *given: Any, **named: Any) -> R | None:
