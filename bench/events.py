@@ -35,7 +35,7 @@ from headwater.events.delivery import Consumer
 from headwater.model import Event
 from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.log import outbox, wakeups
+from headwater.store.log import outbox
 from headwater.store.log.outbox import LoggedEvent
 from headwater.store.sql import Prepared, portable
 from headwater.waiting import WakeUpSignal
@@ -259,7 +259,7 @@ async def watch_writes(place: Place, count: int, pause: float) -> list[float]:
     async with asyncio.TaskGroup() as group:
         group.create_task(consume(db, [consumer], new_events, utc_now, stop))
         if place.name == "postgres":
-            group.create_task(wakeups.listen(db, new_events.send, stop))
+            group.create_task(outbox.listen(db, new_events.send, stop))
             await asyncio.sleep(1)
             context = multiprocessing.get_context("spawn")
             writer = context.Process(target=write_from_elsewhere, args=(place.url, count, pause))

@@ -2,9 +2,9 @@
 
     python bench/serve.py [--posts 572] [--requests 300]
 
-The server is `headwater up --no-crawl` on SQLite, asked over one connection by this process. Its CPU time is read from
-/proc before and after. `/healthz` touches no table: it shows what HTTP alone costs. The peer's figure is quoted, not
-measured here: yarr answered with its newest 40 items, of 572, in 0.47 ms of CPU.
+The server is `headwater up --no-crawl` on SQLite. This process sends it requests over one connection, and reads its CPU
+time from /proc before and after. `/healthz` reads no table: it shows what HTTP alone costs. The figure of yarr is
+quoted, not measured here: it answered with its newest 40 items, of 572, in 0.47 ms of CPU.
 """
 
 from __future__ import annotations

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from sqlalchemy import event
 
 from api.running import Running
 from headwater.follow.add import follow
 from support.posts import a_post
+from support.statements import recorded
 
 PATHS = [
     "/",
@@ -38,21 +36,13 @@ def test_what_is_shown_is_found_by_an_index(headwater: Running, path: str) -> No
     db, now = headwater.parts.db, headwater.parts.now()
     source_id = db.write_now(follow, headwater.owner, "https://news.example/", now, folder="Folder").source_id
     headwater.publish(source_id, *[a_post(str(number)) for number in range(20)])
-    asked: list[tuple[str, Any]] = []
-
-    def note(_conn: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        asked.append((statement, parameters))
-
-    event.listen(db.engine, "before_cursor_execute", note)
-    assert headwater.program().get(path).status == 200
-    event.remove(db.engine, "before_cursor_execute", note)
-    queries = [(statement, given) for statement, given in asked if statement.startswith("SELECT")]
+    with recorded(db) as asked:
+        assert headwater.program().get(path).status == 200
+    queries = [statement for statement in asked if statement.startswith("SELECT")]
     assert len(queries) >= 2
-    for statement, given in queries:
+    for statement in queries:
         plan = db.read_now(
-            lambda conn, query=statement, given=given: [
-                row.detail for row in conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", given)
-            ]
+            lambda conn, query=statement: [row.detail for row in conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}")]
         )
         whole = [step for step in plan if step.startswith("SCAN") and "INDEX" not in step]
         assert not [step for step in whole if step.split()[1] in ("posts", "sources", "crawls", "post_states")], plan

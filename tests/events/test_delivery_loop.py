@@ -19,7 +19,7 @@ from headwater.events.delivery import Consumer
 from headwater.store import db as store
 from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.log import dead_letters, wakeups
+from headwater.store.log import dead_letters, outbox
 from headwater.store.log.outbox import LoggedEvent
 from headwater.waiting import WakeUpSignal
 from headwater.work import consumers as consuming
@@ -105,7 +105,7 @@ async def test_a_notification_wakes_the_consumers_of_other_processes(
 ) -> None:
     monkeypatch.setattr(consuming, "POLL_SECONDS", AN_HOUR)
     recorder, new_events, stop, writer = Recorder(), WakeUpSignal(), asyncio.Event(), another(on_postgres)
-    listening = asyncio.create_task(wakeups.listen(on_postgres, new_events.send, stop))
+    listening = asyncio.create_task(outbox.listen(on_postgres, new_events.send, stop))
     async with following(on_postgres, recorder.consumer, new_events=new_events):
         for number in range(5):
             await writer.write(append, number, key=1)

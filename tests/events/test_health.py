@@ -17,7 +17,7 @@ from headwater.model import Reader
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import health as log_health
-from headwater.store.log import outbox, tail
+from headwater.store.log import outbox
 from headwater.store.log.health import Backlog, LogHealth
 from headwater.store.sql import Prepared
 from support.log import Recorder, append
@@ -173,8 +173,8 @@ STATEMENTS: list[tuple[Prepared, tuple[Any, ...]]] = [
     (log_health._unhandled, (10,)),
     (log_health._first, ()),
     (log_health._last, ()),
-    (tail._after, (0, 1990, 10)),
-    (tail._end, ()),
+    (outbox._after_in_all, (0, 1990, 10)),
+    (outbox._end, ()),
 ]
 
 

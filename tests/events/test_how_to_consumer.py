@@ -30,8 +30,8 @@ from headwater.events import replay
 from headwater.events.catalogue import POST_STORED
 from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.log.tail import Window
 from headwater.store.people import accounts
+from headwater.store.log.outbox import Window
 from support.log import consume_all
 from support.posts import NOON, a_post, a_source, visited
 

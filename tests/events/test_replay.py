@@ -19,8 +19,7 @@ from headwater.events.delivery import Consumer
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
-from headwater.store.log.outbox import LoggedEvent
-from headwater.store.log.tail import Window
+from headwater.store.log.outbox import LoggedEvent, Window
 from support.log import Recorder, append, consume_all, number_of
 from support.posts import NOON
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from api.running import Client, Running
-from headwater.store.log import tail
+from headwater.store.log import outbox
 from support.processes import wait_until
 
 POSTS = "/api/live?kinds=post.stored"
@@ -101,7 +101,7 @@ def settle(headwater: Running) -> None:
 
     def is_settled(conn: Connection) -> bool:
         last = conn.execute(text("SELECT max(id) FROM event_outbox")).scalar()
-        return last is None or tail.end(conn).id >= last
+        return last is None or outbox.end(conn).id >= last
 
     wait_until(lambda: headwater.parts.db.read_now(is_settled))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headwater.events.live import SLACK, EventFilter, ResumeToken, is_expired, read_resume_token
 from headwater.model import Reader
 from headwater.store.log.outbox import LoggedEvent, LogPosition
-from headwater.store.log.tail import Followed
+from headwater.store.sources import Followed
 from support.posts import NOON
 
 ME = Reader(1, 10, "me", "reader")

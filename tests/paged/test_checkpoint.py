@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from headwater.crawl.visit.walk import MOST_SEEN, Checkpoint
 from headwater.model import Image, Post, Reader, Request, Source, StoredPost
 from headwater.store import posts
-from headwater.store.sql import Prepared, listed
+from headwater.store.sql import Prepared
 from headwater.store.visits import items
 from headwater.store.visits.items import KnownItem
 from headwater.wire import Parts
@@ -113,14 +113,9 @@ def test_what_a_crawl_asks_of_the_store_is_found_by_an_index(
     parts: Parts, statement: Prepared, given: tuple[Any, ...]
 ) -> None:
     def plan(conn: Connection) -> str:
-        cursor = conn.connection.cursor()
-        values = [listed(conn, value) if isinstance(value, list) else value for value in given]
-        if parts.db.is_sqlite:
-            cursor.execute(f"EXPLAIN QUERY PLAN {statement.sql(conn)}", values)
-        else:
-            cursor.execute("SET LOCAL enable_seqscan = off")
-            cursor.execute(f"EXPLAIN {statement.sql(conn)}", values)
-        return " ".join(str(row) for row in cursor.fetchall())
+        if not parts.db.is_sqlite:
+            conn.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        return " ".join(str(row) for row in statement.plan(conn, *given))
 
     found = parts.db.read_now(plan).lower()
     assert "index" in found

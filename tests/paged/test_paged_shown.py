@@ -15,7 +15,7 @@ from headwater.accounts import tokens
 from headwater.crawl.visit.walk import Checkpoint
 from headwater.model import Reader, Source
 from headwater.settings import load
-from headwater.store.visits import statistics
+from headwater.store.visits import checkpoints
 from headwater.wire import Parts
 from support.boards import Board, follow_board, visit_board
 from support.web import Answer
@@ -73,7 +73,7 @@ async def test_statistics_count_nothing_that_the_reader_does_not_follow(
 ) -> None:
     await crawled(parts, board, source_id)  # B9, H68
     stranger = parts.db.write_now(a_reader, "stranger")
-    assert parts.db.read_now(statistics.gather, stranger) == statistics.Statistics([], {})
+    assert parts.db.read_now(checkpoints.statistics, stranger) == checkpoints.Statistics([], {})
 
 
 async def test_all_that_a_crawl_leaves_behind_is_in_the_store(
@@ -86,7 +86,7 @@ async def test_all_that_a_crawl_leaves_behind_is_in_the_store(
     assert {file.name for file in left} <= {"headwater.db-wal", "headwater.db-shm"}
     opened = wire.open_parts(load({**environ, "HEADWATER_DATA_DIR": str(tmp_path / "elsewhere")}))
     reader = wire.prepare_store(opened)
-    found = opened.db.read_now(statistics.gather, reader)
+    found = opened.db.read_now(checkpoints.statistics, reader)
     assert (found.succeeded, found.failed, found.boards[0].posts) == (9, 1, 9)
     reached = opened.db.read_now(Checkpoint.load, Source(source_id, "board", board.address), opened.now())
     assert (reached.status, reached.current_page) == ("error", 2)

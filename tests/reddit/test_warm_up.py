@@ -16,7 +16,7 @@ from headwater.crawl import warm_up as warming
 from headwater.crawl.warm_up import Plan, Warmed
 from headwater.follow.pool import Candidate, bring_in
 from headwater.sim.reddit_world import Habits, SimReddit, listed, simulated
-from headwater.store.sources import listings
+from headwater.store.sources import pool
 from headwater.store.tables import crawls, event_outbox, posts, posts_hot, sources
 from headwater.wire import Parts
 from reddit.living import Living
@@ -63,7 +63,7 @@ async def test_the_best_of_the_month_is_cached_and_nothing_else_changes(
     assert {(one.cached, one.watermark_updated, one.error) for one in told} == {(100, False, None)}
     assert rows(parts, sources) == before
     assert counts(parts) == counted
-    listing = parts.db.read_now(listings.of_source, before[0].id, parts.now())
+    listing = parts.db.read_now(pool.listing_of, before[0].id, parts.now())
     assert listing is not None
     scores = [post["score"] for post in listing.posts]
     assert scores == sorted(scores, reverse=True)
@@ -124,7 +124,7 @@ async def test_a_warm_up_takes_only_what_is_left_of_the_budget_and_goes_on_with_
         assert await warming.warm_up(tools, PLAN) == 0, "they are younger than two hours"
         reddit.clock.advance(24 * HOUR)
         assert parts.db.read_now(warming.warmth, parts.now()) == (8, 0)
-        assert parts.db.write_now(listings.remove_expired, parts.now()) == 8
+        assert parts.db.write_now(pool.remove_expired_listings, parts.now()) == 8
 
 
 async def test_a_community_that_cannot_be_read_is_reported_and_the_others_are_cached(

@@ -21,8 +21,9 @@ from headwater.ids import uuid7
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.sources import hubs
-from headwater.store.sql import Moment, json_text
+from headwater.store.sql import json_text
 from headwater.store.tables import metadata, sources
+from headwater.store.tables.columns import Moment
 from support.log import Recorder
 from support.posts import NOON
 

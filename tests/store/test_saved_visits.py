@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from headwater.crawl.record import record
 from headwater.follow.add import follow
 from headwater.model import Facts, Reader, SourceState
-from headwater.store import sources
+from headwater.store import sources, visits
 from headwater.store.db import Database
 from headwater.store.posts import stream
 from headwater.store.sources import leases
@@ -252,7 +252,7 @@ def test_a_page_that_was_read_in_part_is_said(db: Database, owner: Reader) -> No
         seen = sources.watched_one(conn, owner, source_id, LATER)
         assert seen is not None
         assert seen.truncated
-        assert sources.past_visits(conn, source_id, 1)[0].truncated
+        assert visits.past_visits(conn, source_id, 1)[0].truncated
 
     db.write_now(work)
 

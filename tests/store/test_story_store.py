@@ -185,10 +185,8 @@ def test_the_folded_stream_reads_its_index_and_sorts_nothing(db: Database, owner
         ids = list(conn.execute(select(posts.c.id)).scalars())
         stories.save(conn, [first(id) if id % 3 else joins(id, id - 1) for id in ids], NOON)
         conn.exec_driver_sql("ANALYZE")
-        query = stream.page_query(owner, limit=20, fold=FoldSettings())
-        compiled = query.compile(conn.engine, compile_kwargs={"literal_binds": True})
-        explain = "EXPLAIN QUERY PLAN " if db.is_sqlite else "EXPLAIN "
-        return "\n".join(str(row) for row in conn.exec_driver_sql(explain + str(compiled).replace("%", "%%")))
+        own = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "threshold": 0.0, "limit": 20}
+        return "\n".join(str(row) for row in stream.page_statement("posts", fold="stories").plan(conn, **own))
 
     found = db.write_now(plan)
     assert "ix_posts_stream" in found

@@ -33,7 +33,7 @@ from headwater.events.kafka import follow as kafka
 from headwater.events.kafka.setup import Cluster, set_up
 from headwater.store import migrate
 from headwater.store.db import Database
-from headwater.store.log import dead_letters, outbox, wakeups
+from headwater.store.log import dead_letters, outbox
 from headwater.store.log.outbox import LoggedEvent
 from headwater.waiting import WakeUpSignal
 from headwater.work.consumers import consume
@@ -121,7 +121,7 @@ def follow_outbox(url: str) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(consume(db, [CONSUMER], new_events, utc_now, never))
             if not db.is_sqlite:
-                group.create_task(wakeups.listen(db, new_events.send, never))
+                group.create_task(outbox.listen(db, new_events.send, never))
 
     be_quiet()
     asyncio.run(follow())

@@ -16,7 +16,7 @@ from headwater.store.sources import limits
 from headwater.store.sources.limits import Budget
 from headwater.store.tables import event_outbox
 from headwater.store.tables import sources as sources_table
-from headwater.store.visits import alerts
+from headwater.store.visits import metrics
 from support.posts import NOON, a_source, visited
 
 MINUTE = timedelta(minutes=1)
@@ -27,7 +27,7 @@ def alert_events(conn: Connection) -> list[tuple[str, str]]:
     return [(row.kind, row.payload["alert"]) for row in conn.execute(query) if row.kind.startswith("alert.")]
 
 
-def names(found: list[alerts.Alert]) -> list[str]:
+def names(found: list[metrics.Alert]) -> list[str]:
     return [alert.name for alert in found]
 
 
@@ -59,12 +59,12 @@ def test_a_source_that_waits_for_90_minutes_raises_an_alert_until_it_is_visited(
         assert monitors.watch_crawler(conn, LIMITS, NOON + 89 * MINUTE) == ([], [])
         assert names(monitors.watch_crawler(conn, LIMITS, NOON + 90 * MINUTE).raised) == ["stale_sources"]
         assert monitors.watch_crawler(conn, LIMITS, NOON + 91 * MINUTE) == ([], []), "it is raised once"
-        [standing] = alerts.all_alerts(conn)
+        [standing] = metrics.all_alerts(conn)
         assert (standing.raised_at, standing.cleared_at) == (NOON + 90 * MINUTE, None)
         visited(conn, source_id, [], NOON + 92 * MINUTE, next_check_at=NOON + 122 * MINUTE)
         assert names(monitors.watch_crawler(conn, LIMITS, NOON + 93 * MINUTE).cleared) == ["stale_sources"]
         assert monitors.watch_crawler(conn, LIMITS, NOON + 94 * MINUTE) == ([], [])
-        assert alerts.all_alerts(conn)[0].cleared_at == NOON + 93 * MINUTE
+        assert metrics.all_alerts(conn)[0].cleared_at == NOON + 93 * MINUTE
         assert names(monitors.watch_crawler(conn, LIMITS, NOON + 300 * MINUTE).raised) == ["stale_sources"], (
             "it comes back"
         )

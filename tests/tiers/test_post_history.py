@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from api.running import Running
 from headwater.cli.commands import app
 from headwater.follow.add import unfollow
-from headwater.store.posts import history
+from headwater.store.posts import stream
 from support.posts import NOON, a_post, visited
 
 DAY = timedelta(days=1)
@@ -76,7 +76,7 @@ def test_the_history_of_a_post_is_seen_only_through_a_subscription(on_both: Runn
     [source_id] = {post["source_id"] for post in on_both.program().get("/api/posts").json()["items"]}
     on_both.parts.db.write_now(unfollow, on_both.owner, source_id, NOON)
     assert on_both.program().get(f"/api/posts/{post_id}/versions").status == 404
-    assert on_both.parts.db.read_now(history.versions, on_both.owner, post_id) == []
+    assert on_both.parts.db.read_now(stream.versions, on_both.owner, post_id) == []
 
 
 def test_the_page_of_a_post_shows_what_it_said_before(on_both: Running) -> None:  # A3

@@ -30,7 +30,7 @@ from headwater.model import Request, Response
 from headwater.sources import x
 from headwater.store import sources
 from headwater.store.db import Database
-from headwater.store.people import secrets
+from headwater.store.people import accounts
 from headwater.store.sources import limits as meters
 from headwater.store.sources.limits import MonthlyAllowance, MonthlyUse
 from headwater.text import plain
@@ -83,7 +83,7 @@ class XState(NamedTuple):
 
 def keep_token(conn: Connection, sealed: bytes, now: datetime) -> int:
     """Stores an encrypted token and makes the sources that wait for it due. Returns how many they are."""
-    secrets.save(conn, SECRET, sealed, now)
+    accounts.save_secret(conn, SECRET, sealed, now)
     return sources.make_due(conn, sources.visited_of_kind(conn, x.KIND.name), now)
 
 

@@ -18,16 +18,13 @@ from headwater.errors import NotFound
 from headwater.model import Reader
 from headwater.store.sources import limits
 from headwater.store.sources.limits import Budget
-from headwater.store.sources.listings import ListingCoverage
-from headwater.store.visits import alerts, checkpoints, metrics
-from headwater.store.visits import statistics as counted
-from headwater.store.visits.alerts import Alert
-from headwater.store.visits.checkpoints import CheckpointRow
+from headwater.store.sources.pool import ListingCoverage
+from headwater.store.visits import checkpoints, metrics
+from headwater.store.visits.checkpoints import CheckpointRow, Statistics
 from headwater.store.visits.metrics import HOUR as HOUR
 from headwater.store.visits.metrics import OUTCOMES as OUTCOMES
-from headwater.store.visits.metrics import HourMetrics
+from headwater.store.visits.metrics import Alert, HourMetrics
 from headwater.store.visits.metrics import hour_of as hour_of
-from headwater.store.visits.statistics import Statistics
 
 
 class Progress(NamedTuple):
@@ -54,9 +51,9 @@ def progress(
     return Progress(
         metrics.recent(conn, now, hours),
         metrics.recent_days(conn, now, days),
-        [one for one in alerts.all_alerts(conn) if one.cleared_at is None],
+        [one for one in metrics.all_alerts(conn) if one.cleared_at is None],
         limits.use_since(conn, budget, now - requests_for),
-        counted.gather(conn, reader),
+        checkpoints.statistics(conn, reader),
         warm_up.warmth(conn, now),
     )
 
@@ -68,7 +65,7 @@ def by_hour(conn: Connection, now: datetime, hours: int) -> list[HourMetrics]:
 
 def statistics(conn: Connection, reader: Reader) -> Statistics:
     """Counts what the lists that the reader follows have brought."""
-    return counted.gather(conn, reader)
+    return checkpoints.statistics(conn, reader)
 
 
 def every_checkpoint(conn: Connection, reader: Reader) -> list[CheckpointRow]:

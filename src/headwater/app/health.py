@@ -20,8 +20,8 @@ from headwater.store import sources
 from headwater.store.log import health as log_health
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.health import LogHealth
-from headwater.store.visits import alerts
-from headwater.store.visits.alerts import Alert
+from headwater.store.visits import metrics
+from headwater.store.visits.metrics import Alert
 
 
 class Numbers(NamedTuple):
@@ -63,7 +63,7 @@ def numbers(conn: Connection, consumers: Sequence[Consumer], now: datetime, *, h
         log_health.examine(conn, followers),
         sources.counts_by_status(conn),
         sources.count_due(conn, now),
-        alerts.all_alerts(conn),
+        metrics.all_alerts(conn),
     )
 
 

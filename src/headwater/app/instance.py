@@ -16,7 +16,7 @@ from headwater.model import Reader
 from headwater.sources import x
 from headwater.store import migrate, sources
 from headwater.store.db import Database
-from headwater.store.people import accounts, secrets
+from headwater.store.people import accounts
 from headwater.store.posts import hot
 from headwater.store.sources import limits
 from headwater.store.sources.limits import MonthlyAllowance
@@ -92,7 +92,7 @@ def compiled_parts() -> dict[str, bool]:
 
 async def stored_x_token(db: Database, unseal: Callable[[bytes], str]) -> str:
     """Returns the token that a person has given. Raises KeyMissing if there is none, or if it cannot be decrypted."""
-    sealed = await db.read(secrets.find, SECRET)
+    sealed = await db.read(accounts.find_secret, SECRET)
     if sealed is None:
         raise KeyMissing(NO_TOKEN)
     try:
@@ -129,4 +129,4 @@ def store_x_token(conn: Connection, sealed: bytes, now: datetime) -> int:
 
 def forget_x_token(conn: Connection) -> bool:
     """Deletes the stored token. Returns whether there was one."""
-    return secrets.delete(conn, SECRET)
+    return accounts.delete_secret(conn, SECRET)

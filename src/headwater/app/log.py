@@ -20,7 +20,7 @@ from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, inbox, outbox
 from headwater.store.log.dead_letters import DeadLetter
-from headwater.store.log.tail import Window
+from headwater.store.log.outbox import Window
 from headwater.store.people import deliveries
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from headwater.model import Reader
 from headwater.store import images, sources
 from headwater.store.images import ImageRecord, SourceImages, files, queue
 from headwater.store.images import address_of as address_of
-from headwater.store.posts import history, search, stream
-from headwater.store.posts.history import PostVersion
-from headwater.store.posts.stream import Filter, Story, StreamPosition, StreamPost
+from headwater.store.posts import search, stream
+from headwater.store.posts.stream import Filter, PostVersion, Story, StreamPosition, StreamPost
 from headwater.store.sources import WatchedSource
 
 IMAGE_STATES = images.STATES
@@ -79,7 +78,7 @@ def one(conn: Connection, reader: Reader, post_id: int) -> StreamPost:
 
 def view(conn: Connection, reader: Reader, post_id: int) -> PostView:
     post = one(conn, reader, post_id)
-    past = history.versions(conn, reader, post_id)[1:] if post.version > 1 else []
+    past = stream.versions(conn, reader, post_id)[1:] if post.version > 1 else []
     return PostView(post, past, images.of_post(conn, post_id))
 
 
@@ -115,12 +114,12 @@ def mark_one(
 
 def versions(conn: Connection, reader: Reader, post_id: int, at: str | None = None) -> Sequence[PostVersion]:
     """Returns the texts of a post, the newest first, or only the one that it had at a time."""
-    found = history.versions(conn, reader, post_id)
+    found = stream.versions(conn, reader, post_id)
     if not found:
         raise NotFound(f"There is no post {post_id}.")
     if at is None:
         return found
-    version = history.version_at(found, time_named(at))
+    version = stream.version_at(found, time_named(at))
     if version is None:
         raise NotFound(f"The post {post_id} was not known then. It was first seen at {iso(found[-1].valid_from)}.")
     return [version]

@@ -21,7 +21,7 @@ from headwater.errors import BadInput
 from headwater.ids import uuid7
 from headwater.model import Reader, SavedVisit, Source
 from headwater.sources import KINDS
-from headwater.store import sources
+from headwater.store import sources, visits
 from headwater.store.db import Database
 from headwater.store.sources import WatchedSource, leases
 
@@ -135,7 +135,7 @@ async def visit_now(
                     waiting.pop(due.source.id, None)
                 crawler.start(granted)
                 others = [id for id in list(waiting)[:room] if id not in continued]
-                for visit in await db.read(sources.visited_since, others, since):
+                for visit in await db.read(visits.visited_since, others, since):
                     waiting.pop(visit.source_id, None)
                     failures += visit.outcome == "failed"
                     on_report({**visit._asdict(), "seconds": round(visit.seconds, 3)})

@@ -22,13 +22,12 @@ from headwater.follow.discovery import choices
 from headwater.follow.opml import Outline
 from headwater.model import Reader
 from headwater.sources import DEFAULT, KINDS
-from headwater.store import sources
+from headwater.store import sources, visits
 from headwater.store.db import Database
 from headwater.store.posts import stream
-from headwater.store.sources import PastVisit, WatchedSource, hubs, listings, pool
-from headwater.store.sources.listings import Listing
-from headwater.store.sources.pool import SourceTier
-from headwater.store.visits import checkpoints
+from headwater.store.sources import WatchedSource, hubs, pool
+from headwater.store.sources.pool import Listing, SourceTier
+from headwater.store.visits import PastVisit, checkpoints
 from headwater.store.visits.checkpoints import CheckpointRow
 
 PAST_VISITS = 30
@@ -204,7 +203,7 @@ def detail(conn: Connection, reader: Reader, source_id: int, now: datetime) -> S
         one(conn, reader, source_id, now),
         hubs.active_since(conn, source_id, now),
         sources.count_posts(conn, source_id),
-        sources.past_visits(conn, source_id, PAST_VISITS),
+        visits.past_visits(conn, source_id, PAST_VISITS),
     )
 
 
@@ -213,7 +212,7 @@ def publishing(conn: Connection, source_id: int, now: datetime, days: int) -> Pu
     return Publishing(
         pool.tier_of(conn, source_id),
         pool.posts_by_day(conn, source_id, now, days),
-        listings.of_source(conn, source_id, now),
+        pool.listing_of(conn, source_id, now),
         checkpoints.of_source(conn, source_id),
     )
 

@@ -17,7 +17,7 @@ from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events.replay import Replayed
 from headwater.store.db import Database
 from headwater.store.log.dead_letters import DeadLetter
-from headwater.store.log.tail import Window
+from headwater.store.log.outbox import Window
 from headwater.wire import Parts
 
 if TYPE_CHECKING:

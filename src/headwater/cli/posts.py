@@ -13,8 +13,7 @@ from headwater.app.shapes import shaped
 from headwater.app.stories import StoryJson
 from headwater.cli.session import Json, PostId, ago, json_line, json_lines, opened, say, table
 from headwater.settings import Settings
-from headwater.store.posts.history import PostVersion
-from headwater.store.posts.stream import Filter, Story
+from headwater.store.posts.stream import Filter, PostVersion, Story
 from headwater.text import plain
 
 MEGABYTE = 1024 * 1024

@@ -14,8 +14,8 @@ from headwater.store.log import outbox
 from headwater.store.people import accounts
 from headwater.store.sources import limits as budgets
 from headwater.store.sources.limits import Budget
-from headwater.store.visits import alerts
-from headwater.store.visits.alerts import Alert, AlertChanges
+from headwater.store.visits import metrics
+from headwater.store.visits.metrics import Alert, AlertChanges
 
 API_CALLS = "api_calls"
 CACHE_HITS = "cache_hits"
@@ -63,15 +63,15 @@ def watch_calls(conn: Connection, budget: Budget, limits: AlertLimits, now: date
 def watch_cache(conn: Connection, limits: AlertLimits, now: datetime) -> AlertChanges:
     # Not of every kind: the votes of a community change all the time.
     kinds = [kind.name for kind in KINDS.values() if kind.is_often_unchanged]
-    return _keep(conn, CACHE_HITS, too_few_hits(*alerts.answers(conn, kinds, now - LATELY), limits), now)
+    return _keep(conn, CACHE_HITS, too_few_hits(*metrics.answers(conn, kinds, now - LATELY), limits), now)
 
 
 def watch_crawler(conn: Connection, limits: AlertLimits, now: datetime) -> AlertChanges:
-    return _keep(conn, STALE_SOURCES, too_long_waits(alerts.overdue(conn, now - limits.stale_after), limits), now)
+    return _keep(conn, STALE_SOURCES, too_long_waits(metrics.overdue(conn, now - limits.stale_after), limits), now)
 
 
 def _keep(conn: Connection, name: str, wrong: str | None, now: datetime) -> AlertChanges:
-    changed = alerts.update(conn, [name], {name: wrong} if wrong else {}, now)
+    changed = metrics.update_alerts(conn, [name], {name: wrong} if wrong else {}, now)
     owner = accounts.owner(conn)
     if owner is not None:
         events = [catalogue.ALERT_RAISED(_facts(one), once=_once(one), reader=owner) for one in changed.raised]

@@ -21,8 +21,8 @@ from headwater.model import Post, Source, SourceState
 from headwater.parse.pool import Parsers
 from headwater.sources import KINDS
 from headwater.store.db import Database
-from headwater.store.sources import listings
-from headwater.store.sources.listings import Listing, ListingCoverage
+from headwater.store.sources import pool
+from headwater.store.sources.pool import Listing, ListingCoverage
 
 EVERY = timedelta(hours=2)
 _WITH_LISTINGS = [kind.name for kind in KINDS.values() if kind.has_listings]
@@ -70,13 +70,13 @@ async def warm_up(
     next run begins with the oldest listing.
     """
     if communities is None:
-        communities = await tools.db.read(listings.due_for_warm_up, _WITH_LISTINGS, tools.now() - EVERY)
+        communities = await tools.db.read(pool.due_for_warm_up, _WITH_LISTINGS, tools.now() - EVERY)
     cached = 0
     for start in range(0, len(communities), plan.batch):
         batch = communities[start : start + plan.batch]
         ready = [one for one in batch if await _take_request(tools.access, patient)]
         found = await asyncio.gather(*(_listing(tools, plan, one) for one in ready))
-        await tools.db.write(listings.save, [one for one in found if isinstance(one, Listing)])
+        await tools.db.write(pool.save_listings, [one for one in found if isinstance(one, Listing)])
         for community, one in zip(ready, found, strict=True):
             on_warmed(_warmed(community, one))
         cached += sum(isinstance(one, Listing) for one in found)
@@ -107,7 +107,7 @@ async def _listing(tools: WarmUpTools, plan: Plan, community: Source) -> Listing
 
 
 def warmth(conn: Connection, now: datetime) -> ListingCoverage:
-    return listings.coverage(conn, _WITH_LISTINGS, now)
+    return pool.listing_coverage(conn, _WITH_LISTINGS, now)
 
 
 def entry(post: Post) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from sqlalchemy import Connection
 from headwater.errors import BadCursor, HeadwaterError, StoreUnavailable
 from headwater.events.catalogue import cloudevent
 from headwater.model import Reader
+from headwater.store import sources
 from headwater.store.db import Database
-from headwater.store.log import tail
+from headwater.store.log import outbox
 from headwater.store.log.outbox import LoggedEvent, LogPosition
-from headwater.store.log.tail import Followed
+from headwater.store.sources import Followed
 from headwater.waiting import POLL_SECONDS, SOON_SECONDS, WakeUpSignal, wait
 
 BATCH = 500
@@ -84,7 +85,7 @@ def source_of(event: LoggedEvent) -> int | None:
 class Listener:
     """The send buffer of one connection. It gets the events after the position `after`."""
 
-    def __init__(self, filter: EventFilter, after: LogPosition = tail.START) -> None:
+    def __init__(self, filter: EventFilter, after: LogPosition = outbox.START) -> None:
         self.filter = filter
         self.after = after
         self.ended = False
@@ -132,7 +133,7 @@ class Live:
         self._db, self._new_events, self._now, self._instance = db, new_events, now, instance
         self._listeners: set[Listener] = set()
         self._joining: dict[Listener, asyncio.Future[None]] = {}
-        self._position = tail.START
+        self._position = outbox.START
         self._woken: asyncio.Event | None = None
         self._closed = False
         self._reading: asyncio.Task[None] | None = None
@@ -145,7 +146,7 @@ class Live:
 
     async def join(self, filter: EventFilter, token: ResumeToken | None = None) -> Listener:
         """Listens from now on, or from the token on. In the latter case `missed` returns what came in between."""
-        listener = Listener(filter, token.position if token else tail.START)
+        listener = Listener(filter, token.position if token else outbox.START)
         self._joining[listener] = asyncio.get_running_loop().create_future()
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
@@ -187,7 +188,7 @@ class Live:
             position = here[-1].position
 
     async def end_of_log(self) -> LogPosition:
-        return await self._db.read(tail.end)
+        return await self._db.read(outbox.end)
 
     async def _read(self) -> None:
         try:
@@ -205,7 +206,7 @@ class Live:
             moved = 0
             try:
                 if not started:
-                    self._position = await self._db.read(tail.end)
+                    self._position = await self._db.read(outbox.end)
                     started = True
                 self._admit()
                 if self._closed or not self._listeners:
@@ -269,6 +270,6 @@ class Live:
 
 
 def _next(conn: Connection, position: LogPosition, users: list[int]) -> tuple[list[LoggedEvent], set[Followed]]:
-    events = tail.after(conn, position, BATCH)
-    sources = sorted({source_id for event in events if (source_id := source_of(event)) is not None})
-    return events, tail.followed(conn, sources, users)
+    events = outbox.after_in_all(conn, position, BATCH)
+    source_ids = sorted({source_id for event in events if (source_id := source_of(event)) is not None})
+    return events, sources.followed_among(conn, source_ids, users)

@@ -16,10 +16,9 @@ from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events import delivery
 from headwater.events.delivery import Consumer
 from headwater.store.db import Database
-from headwater.store.log import dead_letters, inbox, outbox, tail
+from headwater.store.log import dead_letters, inbox, outbox
 from headwater.store.log.dead_letters import DeadLetter
-from headwater.store.log.outbox import LogPosition
-from headwater.store.log.tail import START, Window
+from headwater.store.log.outbox import START, LogPosition, Window
 
 BATCH = 500
 Clock = Callable[[], datetime]
@@ -149,7 +148,7 @@ def _replay_batch(
 ) -> tuple[Replayed, LogPosition | None]:
     """Replays the next batch of the window. Returns the counts and the position to go on from, None at the end."""
     reached = outbox.wait_for_cursor(conn, consumer.name, partition, now)
-    events = tail.within(conn, partition, window, after=position, limit=BATCH)
+    events = outbox.within(conn, partition, window, after=position, limit=BATCH)
     known = inbox.known(conn, consumer.name, [event.event_id for event in events])
     fresh = [event for event in events if event.event_id not in known]
     due = [event for event in fresh if event.position <= reached or not has_cursors]

@@ -21,7 +21,8 @@ from headwater.errors import BadAddress, BadDocument
 from headwater.follow.add import Imported, follow, kind_and_address
 from headwater.model import Reader
 from headwater.sources import KINDS
-from headwater.store.sources import moves, pool
+from headwater.store import sources
+from headwater.store.sources import pool
 from headwater.store.sources.pool import SourceRank, TierChange
 
 COLUMNS = ["source", "tier", "categories"]
@@ -93,7 +94,7 @@ def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], 
 
 
 def _is_pooled(conn: Connection, address: str) -> bool:
-    source_id = moves.source_at(conn, urls.canonical(address))
+    source_id = sources.source_at(conn, urls.canonical(address))
     standing = pool.rank_of(conn, source_id) if source_id is not None else None
     return standing is not None and standing.pooled_at is not None
 

@@ -13,7 +13,7 @@ from headwater.app import health
 from headwater.events.health import Figure
 from headwater.events.live import Live
 from headwater.store.log.health import LogHealth
-from headwater.store.visits.alerts import Alert
+from headwater.store.visits.metrics import Alert
 from headwater.wire import Parts
 
 

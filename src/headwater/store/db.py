@@ -1,8 +1,8 @@
 """Connections and transactions: `await db.read(f, ...)` and `db.write(f, ...)` run `f(conn, ...)` in one transaction.
 
-SQLite: one writer thread, BEGIN IMMEDIATE, WAL; readers have threads of their own and never wait for the writer.
-PostgreSQL: a pool; deadlocks and serialization failures are tried again.
-What the drivers raise is translated here, once, into StoreUnavailable.
+SQLite has one writer thread, with BEGIN IMMEDIATE and WAL; readers have threads of their own and never wait for it.
+PostgreSQL has a pool; deadlocks and serialization failures are tried again. What the drivers raise is translated here
+into StoreUnavailable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 BUSY_SECONDS = 10
 IDLE_SECONDS = 30.0
-APPENDED = "headwater_appended"  # what `store.log.outbox` leaves in a connection's info
+APPENDED = "headwater_appended"  # set by `store.log.outbox` in the info of a connection that appended events
 READERS = 4
 ATTEMPTS = 4
 _TRY_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
@@ -60,7 +60,7 @@ class Database:
         return await self._in(self._writers, lambda: self.write_now(function, *args, **kwargs))
 
     async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        context = contextvars.copy_context()  # the trace goes along
+        context = contextvars.copy_context()  # with the trace
         return await asyncio.get_running_loop().run_in_executor(threads, lambda: context.run(work))
 
     def read_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -83,7 +83,7 @@ class Database:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Wait for what is under way, then let go of every connection."""
+        """Waits for running transactions, then closes every connection."""
         self._writers.shutdown()
         self._readers.shutdown()
         self.engine.dispose()
@@ -108,7 +108,7 @@ def _engine(url: str, idle_seconds: float) -> Engine:
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     if backend in ("postgresql", "postgres"):
-        # A process that is stopped in the middle of a transaction holds locks and the log's horizon: it loses them.
+        # A process that is stopped in a transaction holds locks and the log's horizon. The server ends its transaction.
         idle = f"idle_in_transaction_session_timeout={int(idle_seconds * 1000)}"
         return create_engine(
             parsed.set(drivername="postgresql+psycopg"),
@@ -123,11 +123,11 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreUnavailable(f"The folder {folder} for the database cannot be made: {error.strerror}.") from error
+        raise StoreUnavailable(f"The folder {folder} for the database cannot be created: {error.strerror}.") from error
 
 
 def _configure_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # transactions are begun by _begin_sqlite and nobody else
+    connection.isolation_level = None  # only _begin_sqlite begins transactions
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
@@ -155,7 +155,7 @@ def _translated() -> Iterator[None]:
 
 
 def _is_the_drivers(error: Exception) -> bool:
-    """Whether a driver or SQLAlchemy raised it. psycopg is told by its name: on SQLite it is never imported."""
+    """Returns whether a driver or SQLAlchemy raised it. psycopg is compared by name: on SQLite it is not imported."""
     drivers = (exc.DBAPIError, exc.TimeoutError, sqlite3.Error)
     return isinstance(error, drivers) or type(error).__module__.startswith("psycopg")
 
@@ -165,7 +165,7 @@ def _breaks_a_constraint(error: Exception) -> bool:
 
 
 def is_the_stores_fault(error: BaseException) -> bool:
-    """Whether the database is busy, full or gone, rather than asked for something it cannot do."""
+    """Returns whether the database is busy, full or gone, rather than asked for something that it cannot do."""
     if isinstance(error, StoreUnavailable | exc.TimeoutError):
         return True
     below = _root(error)
@@ -185,7 +185,7 @@ def _advice(error: BaseException) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """The driver's own exception below SQLAlchemy's and ours."""
+    """Returns the driver's own exception below SQLAlchemy's and ours."""
     while True:
         below = getattr(error, "orig", None) or error.__cause__
         if not isinstance(below, BaseException):

@@ -1,4 +1,4 @@
-"""The schema's way forward and back. A run is one transaction: a killed or failed one changes nothing."""
+"""Upgrades and downgrades the schema. A run is one transaction: if it fails or is killed, nothing has changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def downgrade(db: Database, revision: str) -> None:
 
 
 def check(db: Database) -> None:
-    """Raise SchemaMismatch unless the database has exactly the schema this program works with."""
+    """Raises SchemaMismatch unless the database has exactly the schema of this program."""
     found = current(db)
     if found == head():
         return
@@ -51,12 +51,12 @@ def _is_known(revision: str) -> bool:
 
 
 def _revisions() -> list[str]:
-    """All there are: a migration's file is named after its revision."""
+    """Returns all revisions. The file of a migration is named after its revision."""
     return [path.name.partition("_")[0] for path in (_MIGRATIONS / "versions").glob("[0-9]*_*.py")]
 
 
 def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str) -> None:
-    # Most commands never migrate, and importing this takes longer than many of them.
+    # Most commands never migrate, and importing Alembic takes longer than many of them run.
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError

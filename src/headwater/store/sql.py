@@ -1,90 +1,200 @@
-"""How statements are written and run: prepared once per database, with values in one Python form."""
+"""How SQL is written and run, in one style throughout the store.
+
+- A statement is SQL text. `portable` prepares it once, when its module is imported, for both databases; `Prepared`
+  takes two texts where they must differ. Nothing is built when it runs: a query whose conditions vary is one statement
+  for each combination, made by a cached function.
+- Up to five parameters are `?`, in order. More are `:name`, passed by name. `IN (?)` and `IN (:name)` take a list.
+- Rows have names: `row=` is a NamedTuple with a field for each column, and the rows are of that type. A field that is a
+  datetime, a bool, a mapping or a list is converted from what the driver returns. `value` and `values` are for queries
+  of one column; two or three columns may be unpacked where they are used.
+
+Statements are run by the driver, not by SQLAlchemy, which provides connections, transactions and the schema.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import cached_property, partial
+from operator import itemgetter
+from types import UnionType
+from typing import Any, Generic, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import orjson
-from sqlalchemy import JSON, BigInteger, Connection, DateTime, Dialect, Executable, Integer
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy import Connection
+from typing_extensions import TypeVar
 
-_DIALECTS: dict[str, Dialect] = {
-    "sqlite": sqlite.dialect(paramstyle="qmark"),
-    "postgresql": postgresql.psycopg.dialect(paramstyle="format"),  # type: ignore[no-untyped-call]
-}
+R = TypeVar("R", default=tuple[Any, ...])
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LIST = re.compile(r"\bIN \((\?|:[a-z]\w*)\)")
+_NAME = re.compile(r"(?<![:\w]):([a-z]\w*)")  # not the second colon of a cast
 
-BigId = BigInteger().with_variant(Integer(), "sqlite")
-Json = JSON().with_variant(JSONB(), "postgresql")
+
+class _Text(NamedTuple):
+    """A statement as a driver takes it. `bind` picks the values of its parameters, by name, in their order."""
+
+    sql: str
+    bind: Callable[[Any], tuple[Any, ...]] | None
 
 
-class Prepared:
-    """One statement, or one per database where their SQL must differ."""
+class Prepared(Generic[R]):
+    """A statement that differs between the databases. The module says how it is written.
 
-    def __init__(self, statement: Executable | None = None, *, sqlite: str = "", postgresql: str = "") -> None:
-        self._statement = statement
-        self._sql = {"sqlite": sqlite, "postgresql": postgresql} if statement is None else {}
+    `order` is for statements that run for thousands of rows: `many` then takes tuples with their values in this order.
+    """
+
+    def __init__(
+        self, *, sqlite: str = "", postgresql: str = "", row: type[R] | None = None, order: Sequence[str] = ()
+    ) -> None:
+        self._row = row
+        self._texts = {
+            "sqlite": _text(sqlite, in_list="IN (SELECT value FROM json_each({}))", mark="?", order=order),
+            "postgresql": _text(postgresql, in_list="= ANY({})", mark="%s", order=order),
+        }
 
     def sql(self, conn: Connection) -> str:
-        name = conn.dialect.name
-        if name not in self._sql:
-            assert self._statement is not None
-            self._sql[name] = str(self._statement.compile(dialect=_DIALECTS[name]))  # type: ignore[attr-defined]
-        return self._sql[name]
+        return self._texts[conn.dialect.name].sql
 
-    def all(self, conn: Connection, *parameters: Any) -> list[tuple[Any, ...]]:
+    def all(self, conn: Connection, *given: Any, **named: Any) -> list[R]:
+        """Returns every row."""
+        rows = self._fetch(conn, given, named)
+        if self._row is None or not rows:
+            return rows
+        fields = self._row._fields  # type: ignore[attr-defined]
+        assert len(rows[0]) == len(fields), f"{self._row.__name__} has other fields: {self.sql(conn)}"
+        return list(map(self._make, rows))
+
+    def first(self, conn: Connection, *given: Any, **named: Any) -> R | None:
+        """Returns the first row, or None if there is none."""
+        rows = self.all(conn, *given, **named)
+        return rows[0] if rows else None
+
+    def values(self, conn: Connection, *given: Any, **named: Any) -> list[Any]:
+        """Returns the only column of every row."""
+        return [value for (value,) in self._fetch(conn, given, named)]
+
+    def value(self, conn: Connection, *given: Any, **named: Any) -> Any:
+        """Returns the only column of the first row, or None if there is no row."""
+        found = self.values(conn, *given, **named)
+        return found[0] if found else None
+
+    def once(self, conn: Connection, *given: Any, **named: Any) -> int:
+        """Executes the statement and returns how many rows it changed."""
+        sql, bind = self._texts[conn.dialect.name]
         cursor = conn.connection.cursor()
         try:
-            cursor.execute(self.sql(conn), parameters)
-            return list(cursor.fetchall())
-        finally:
-            cursor.close()
-
-    def once(self, conn: Connection, *parameters: Any) -> int:
-        """Execute and return how many rows were touched."""
-        cursor = conn.connection.cursor()
-        try:
-            cursor.execute(self.sql(conn), parameters)
+            cursor.execute(sql, bind(named) if bind else given)
             return int(cursor.rowcount)
         finally:
             cursor.close()
 
-    def many(self, conn: Connection, rows: Iterable[Sequence[Any]]) -> None:
-        rows = list(rows)
-        if not rows:
+    def many(self, conn: Connection, rows: Iterable[Any]) -> None:
+        """Executes the statement for each of these: tuples of values or, for named parameters, mappings."""
+        sql, bind = self._texts[conn.dialect.name]
+        given = [bind(row) for row in rows] if bind else list(rows)
+        if not given:
             return
         cursor = conn.connection.cursor()
         try:
-            cursor.executemany(self.sql(conn), rows)
+            cursor.executemany(sql, given)
         finally:
             cursor.close()
 
+    def plan(self, conn: Connection, *given: Any, **named: Any) -> list[tuple[Any, ...]]:
+        """Returns the database's plan for this statement."""
+        explain = "EXPLAIN QUERY PLAN " if conn.dialect.name == "sqlite" else "EXPLAIN "
+        sql, bind = self._texts[conn.dialect.name]
+        return _fetched(conn, explain + sql, bind(named) if bind else given)
 
-def portable(sql: str, *, postgresql: str = "") -> Prepared:
-    """SQL for both databases: `?` is a parameter, `IN ??` takes what `listed` makes; with a suffix for PostgreSQL."""
-    return Prepared(
-        sqlite=sql.replace("IN ??", "IN (SELECT value FROM json_each(?))"),
-        postgresql=sql.replace("IN ??", "= ANY(?)").replace("?", "%s") + postgresql,
-    )
+    def _fetch(self, conn: Connection, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        sql, bind = self._texts[conn.dialect.name]
+        return _fetched(conn, sql, bind(named) if bind else given)
+
+    @cached_property
+    def _make(self) -> Callable[[Iterable[Any]], R]:
+        assert self._row is not None
+        return row_maker(self._row)
 
 
-def listed(conn: Connection, values: Sequence[int] | Sequence[str]) -> Any:
-    return list(values) if conn.dialect.name == "postgresql" else json_text(list(values))
+def portable(sql: str, *, postgresql: str = "", row: type[R] | None = None) -> Prepared[R]:
+    """Prepares a statement that both databases understand; `postgresql` is added to it on PostgreSQL."""
+    return Prepared(sqlite=sql, postgresql=sql + postgresql, row=row)
+
+
+def columns(row: type, table: str = "") -> str:
+    """Returns the columns that a row is named after, for a SELECT."""
+    prefix = f"{table}." if table else ""
+    return ", ".join(prefix + name for name in row._fields)  # type: ignore[attr-defined]
+
+
+def insert_into(table: str, names: Iterable[str]) -> str:
+    """Returns an INSERT of these columns, each a parameter of the same name."""
+    names = list(names)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
+
+
+def row_maker(row: type[R]) -> Callable[[Iterable[Any]], R]:
+    """Returns a function that makes such a row of what the driver returned."""
+    hints = get_type_hints(row)
+    names: tuple[str, ...] = row._fields  # type: ignore[attr-defined]
+    make: Callable[[Iterable[Any]], R] = partial(tuple.__new__, row)  # type: ignore[type-var]  # `_make`, but in C
+    conversions = [(place, convert) for place, name in enumerate(names) if (convert := _conversion(hints[name]))]
+    if not conversions:
+        return make
+
+    def converted(values: Iterable[Any]) -> R:
+        changed = list(values)
+        for place, convert in conversions:
+            value = changed[place]
+            if value is not None:
+                changed[place] = convert(value)
+        return make(changed)
+
+    return converted
+
+
+def _conversion(hint: Any) -> Callable[[Any], Any] | None:
+    """Returns what has to be done to a column of this type, if anything."""
+    alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = {get_origin(one) or one for one in alternatives}
+    if datetime in kinds:
+        return moment
+    if bool in kinds:
+        return bool
+    return json_value if kinds & {dict, list, Mapping, Sequence} else None
+
+
+def _text(sql: str, *, in_list: str, mark: str, order: Sequence[str]) -> _Text:
+    sql = _LIST.sub(lambda found: in_list.format(found[1]), sql)
+    names = _NAME.findall(sql)
+    assert not names or "?" not in sql, f"a statement has ? or :name, not both: {sql}"
+    sql = _NAME.sub("?", sql).replace("?", mark)
+    if not names or names == list(order):
+        return _Text(sql, None)
+    keys: list[Any] = [order.index(name) for name in names] if order else names
+    return _Text(sql, itemgetter(*keys) if len(keys) > 1 else lambda given: (given[keys[0]],))
+
+
+def _fetched(conn: Connection, sql: str, given: tuple[Any, ...]) -> list[Any]:
+    cursor = conn.connection.cursor()
+    try:
+        cursor.execute(sql, given)
+        return list(cursor.fetchall())
+    finally:
+        cursor.close()
 
 
 def microseconds(moment: datetime) -> int:
+    """Returns a time as SQLite stores it."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def moment(value: Any) -> datetime:
-    """What the driver gave back for a time, as an aware datetime."""
+    """Returns what the driver returned for a time as an aware datetime."""
     if isinstance(value, datetime):
         return value.astimezone(UTC)
     return _EPOCH + timedelta(microseconds=value)
@@ -99,51 +209,32 @@ def json_text(value: Any) -> str:
 
 
 def json_value(value: Any) -> Any:
-    """A JSON column as the driver gave it: SQLite has text, PostgreSQL has parsed it already."""
+    """Returns a JSON column as Python values. PostgreSQL's driver has parsed it already; SQLite's returns text."""
     if value == "{}":
         return {}
     return orjson.loads(value) if isinstance(value, str | bytes) else value
 
 
-class Moment(TypeDecorator[datetime]):
-    """An aware UTC time: timestamptz on PostgreSQL, microseconds since 1970 on SQLite (8 bytes, sorted, no parsing)."""
-
-    impl = BigInteger
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        if dialect.name == "postgresql":
-            return dialect.type_descriptor(DateTime(timezone=True))
-        return dialect.type_descriptor(BigInteger())
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        if value is None or dialect.name == "postgresql":
-            return value
-        return microseconds(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        return moment_or_none(value)
-
-
-# Statements executed by the driver itself bypass Moment; sqlite3 then asks this.
+# How sqlite3 passes values that SQLite has no type for: times as numbers, the list of an IN as JSON.
 sqlite3.register_adapter(datetime, microseconds)
+sqlite3.register_adapter(list, json_text)
 
 
-_set = portable("SAVEPOINT attempt")
-_drop = portable("RELEASE SAVEPOINT attempt")
-_undo = portable("ROLLBACK TO SAVEPOINT attempt")
+_set_savepoint = portable("SAVEPOINT attempt")
+_release_savepoint = portable("RELEASE SAVEPOINT attempt")
+_roll_back = portable("ROLLBACK TO SAVEPOINT attempt")
 
 
 def begin_savepoint(conn: Connection) -> None:
-    _set.once(conn)
+    _set_savepoint.once(conn)
 
 
 def keep_savepoint(conn: Connection) -> None:
-    """What was written since `begin` is part of the transaction. Fails if the transaction is broken."""
-    _drop.once(conn)
+    """Keeps what was written since `begin_savepoint`. Fails if the transaction is broken."""
+    _release_savepoint.once(conn)
 
 
 def undo_savepoint(conn: Connection) -> None:
-    """What was written since `begin` is gone, and the transaction is whole again."""
-    _undo.once(conn)
-    _drop.once(conn)
+    """Rolls back to `begin_savepoint`. The transaction can be used again."""
+    _roll_back.once(conn)
+    _release_savepoint.once(conn)

@@ -27,7 +27,7 @@ from headwater.follow import push
 from headwater.model import SavedVisit, Source
 from headwater.settings import Settings
 from headwater.sources import reddit, x
-from headwater.store.log import wakeups
+from headwater.store.log import outbox
 from headwater.waiting import run_until
 from headwater.wire.parts import (
     Parts,
@@ -140,7 +140,7 @@ async def catch_up(parts: Parts) -> None:
 async def hear_of_events(parts: Parts, stop: asyncio.Event) -> None:
     """Wakes this process when another one appends events. Processes that share an SQLite file look once a second."""
     if not parts.db.is_sqlite:
-        await wakeups.listen(parts.db, parts.new_events.send, stop)
+        await outbox.listen(parts.db, parts.new_events.send, stop)
 
 
 async def prepare_folding(parts: Parts) -> None:

@@ -21,7 +21,7 @@ from headwater.store import visits
 from headwater.store.db import Database
 from headwater.store.people import accounts, deliveries
 from headwater.store.posts import hot
-from headwater.store.sources import leases, listings
+from headwater.store.sources import leases
 from headwater.store.sources import pool as pooled
 from headwater.store.sources.limits import Budget
 from headwater.store.visits import metrics
@@ -75,7 +75,7 @@ async def _incremental(tools: JobTools) -> object:
 
 async def _clean_hot(tools: JobTools) -> int:
     posts = await tools.db.write(hot.clean, tools.hot_for, tools.now())
-    return posts + await tools.db.write(listings.remove_expired, tools.now())
+    return posts + await tools.db.write(pooled.remove_expired_listings, tools.now())
 
 
 JOBS = (

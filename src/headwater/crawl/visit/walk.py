@@ -25,9 +25,8 @@ from headwater.fetch.statuses import GONE
 from headwater.model import Item, Page, Request, Source, StoredPost
 from headwater.sources import KINDS
 from headwater.store.visits import checkpoints
-from headwater.store.visits.checkpoints import CheckpointRow
+from headwater.store.visits.checkpoints import CheckpointRow, Statistics
 from headwater.store.visits.items import KnownItem
-from headwater.store.visits.statistics import Statistics
 
 MOST_LIST_PAGES = 20
 MOST_LIST_PAGES_EVER = 10_000

@@ -1,4 +1,4 @@
-"""Files of pictures, named after their content: `ab/cdef….png` below one folder, there whole or not at all."""
+"""Files of images, named after their content: `ab/cdef….png` below one folder. A file is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})\.[a-z]{3,4}")
 
 
 class FoundFile(NamedTuple):
-    """A file below the folder. `content_hash` is None where it is none of ours, or was never finished."""
+    """A file below the folder. `content_hash` is None if it was never finished."""
 
     path: str
     content_hash: str | None
@@ -34,11 +34,11 @@ def path_of(content_hash: str, extension: str) -> str:
 
 
 def save(folder: Path, path: str, data: bytes) -> None:
-    """Write the content, unless it is there. Raises StoreUnavailable where the disk does not take it (H91)."""
+    """Writes the content, unless it is there. Raises StoreUnavailable if it cannot be written."""
     file = folder / path
     with _usable(folder):
         if file.is_file() and file.stat().st_size == len(data):
-            os.utime(file)  # so that nobody takes it for forgotten before its record is written
+            os.utime(file)  # so that it is not deleted as unused before its record is written
             return
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(folder / f"{_UNFINISHED}{uuid4().hex}", file, data)
@@ -50,8 +50,8 @@ def _usable(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreUnavailable(
-            f"Pictures cannot be kept in {folder}: {error.strerror}. Free some space or check the folder's owner; "
-            "crawling goes on, and pictures are tried again."
+            f"Images cannot be saved in {folder}: {error.strerror}. Free some space or check the folder's owner; "
+            "crawling goes on, and images are tried again."
         ) from error
 
 
@@ -66,11 +66,11 @@ def _write(unfinished: Path, file: Path, data: bytes) -> None:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise
-    _settle(file.parent)
+    _sync(file.parent)
 
 
-def _settle(folder: Path) -> None:
-    """A renamed file survives a power cut only once its folder is on the disk."""
+def _sync(folder: Path) -> None:
+    """Writes a folder to the disk. Only then does a renamed file survive a power cut."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -96,7 +96,7 @@ def delete(folder: Path, path: str) -> None:
 
 
 def all_files(folder: Path) -> list[FoundFile]:
-    """Every file that we may have left below the folder."""
+    """Returns every file of ours below the folder, finished or not."""
     files = []
     with _usable(folder):
         for file in [*folder.glob(f"{_UNFINISHED}*"), *folder.glob("??/*")]:

@@ -1,1 +1,1 @@
-"""The event log: outbox, inboxes, dead letters, and how the log is doing."""
+"""Events: the outbox that is the log, and what consumers have done with it."""

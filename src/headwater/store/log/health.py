@@ -1,5 +1,4 @@
-"""How the log and what follows it are doing, in numbers. Cheap however long the log is: what is counted, is counted up
-to a cap, along an index."""
+"""The state of the log and its consumers in numbers. Counts stop at a cap and use an index, so they stay cheap."""
 
 from __future__ import annotations
 
@@ -17,24 +16,30 @@ BACKLOG_CAP = 1000  # in each partition: more than enough to call it bad
 SLOT = "headwater_outbox"
 _GOOD = "('ok', 'unchanged', 'empty')"
 
+
+class _EventTime(NamedTuple):
+    id: int
+    created_at: datetime
+
+
 _unhandled = Prepared(
     sqlite="""SELECT c.consumer,
         (SELECT count(*) FROM (SELECT 1 FROM event_outbox o WHERE o.id > c.id LIMIT ?)),
         (SELECT o.created_at FROM event_outbox o WHERE o.id > c.id ORDER BY o.id LIMIT 1)
         FROM consumer_cursors c""",
-    # The whole key is compared and ordered by, so that PostgreSQL walks the index of the partition and no other.
+    # Comparing and ordering by the whole key makes PostgreSQL use the index of the partition.
     postgresql="""SELECT c.consumer,
         (SELECT count(*) FROM (SELECT 1 FROM event_outbox o WHERE o.partition = c.partition
             AND (o.partition, o.xid, o.id) > (c.partition, c.xid, c.id)
-            ORDER BY o.partition, o.xid, o.id LIMIT %s) AS unhandled),
+            ORDER BY o.partition, o.xid, o.id LIMIT ?) AS unhandled),
         (SELECT o.created_at FROM event_outbox o WHERE o.partition = c.partition
             AND (o.partition, o.xid, o.id) > (c.partition, c.xid, c.id) ORDER BY o.partition, o.xid, o.id LIMIT 1)
         FROM consumer_cursors c""",
 )
-_all_of_it = portable("SELECT count(*) FROM (SELECT 1 FROM event_outbox LIMIT ?) AS newest")
-_first = portable("SELECT id, created_at FROM event_outbox ORDER BY id LIMIT 1")
-_last = portable("SELECT id, created_at FROM event_outbox ORDER BY id DESC LIMIT 1")
-_letters = portable(
+_count_all = portable("SELECT count(*) FROM (SELECT 1 FROM event_outbox LIMIT ?) AS newest")
+_first = portable("SELECT id, created_at FROM event_outbox ORDER BY id LIMIT 1", row=_EventTime)
+_last = portable("SELECT id, created_at FROM event_outbox ORDER BY id DESC LIMIT 1", row=_EventTime)
+_count_dead_letters = portable(
     """SELECT consumer, count(*)
     FROM (SELECT consumer FROM event_dlq WHERE state = ? ORDER BY id DESC LIMIT ?) AS newest GROUP BY consumer"""
 )
@@ -54,7 +59,7 @@ _visits = portable(
 
 
 class Backlog(NamedTuple):
-    """What a consumer has not reached yet: how many events (up to the cap), and since when the oldest waits."""
+    """What a consumer has not reached: how many events, up to the cap, and since when the oldest of them waits."""
 
     consumer: str
     events: int
@@ -62,7 +67,7 @@ class Backlog(NamedTuple):
 
 
 class LogHealth(NamedTuple):
-    """`events` is about how many are kept. The times are None where there is nothing."""
+    """`events` is about how many are stored. A time is None if there is nothing to take it from."""
 
     backlogs: list[Backlog]
     events: int
@@ -76,34 +81,33 @@ class LogHealth(NamedTuple):
 
 
 def examine(conn: Connection, consumers: Sequence[str]) -> LogHealth:
-    first, last = _first.all(conn), _last.all(conn)
-    posts, visits = _last_post.all(conn), _last_visit.all(conn, CAP)
+    first, last = _first.first(conn), _last.first(conn)
     slot = replication.slot(conn, SLOT) if conn.dialect.name == "postgresql" else None
     return LogHealth(
         backlogs=_backlogs(conn, consumers),
-        events=last[0][0] - first[0][0] + 1 if last else 0,
-        oldest_event_at=moment(first[0][1]) if first else None,
-        dead=dict(_letters.all(conn, "dead", CAP)),
-        waiting=dict(_letters.all(conn, "waiting", CAP)),
-        last_post_at=moment(posts[0][0]) if posts else None,
-        last_visit_at=moment(visits[0][0]) if visits else None,
+        events=last.id - first.id + 1 if first and last else 0,
+        oldest_event_at=first.created_at if first else None,
+        dead=dict(_count_dead_letters.all(conn, "dead", CAP)),
+        waiting=dict(_count_dead_letters.all(conn, "waiting", CAP)),
+        last_post_at=moment_or_none(_last_post.value(conn)),
+        last_visit_at=moment_or_none(_last_visit.value(conn, CAP)),
         slot_bytes=slot.behind if slot else None,
         slot_kept=slot is None or slot.kept,
     )
 
 
 def events_by_minute(conn: Connection, now: datetime, minutes: int) -> list[int]:
-    """How many events there were in each of the last minutes, the newest last; of the last CAP events at most."""
+    """Returns how many events there were in each of the last minutes, the newest last, of the last CAP events."""
     since = now - timedelta(minutes=minutes)
     counts = [0] * minutes
-    for (created_at,) in _event_times.all(conn, CAP, since):
+    for created_at in _event_times.values(conn, CAP, since):
         place = int((moment(created_at) - since).total_seconds() // 60)
         counts[min(place, minutes - 1)] += 1
     return counts
 
 
 def visits_by_outcome(conn: Connection, since: datetime) -> dict[str, int]:
-    """Of the last CAP visits at most."""
+    """Returns how many visits had each outcome, of the last CAP visits."""
     return dict(_visits.all(conn, CAP, since))
 
 
@@ -115,8 +119,8 @@ def _backlogs(conn: Connection, consumers: Sequence[str]) -> list[Backlog]:
 
 
 def _backlog(conn: Connection, name: str, partitions: list[tuple[int, datetime | None]] | None) -> Backlog:
-    if partitions is None:  # it has never begun: everything waits for it
-        first = _first.all(conn)
-        return Backlog(name, _all_of_it.all(conn, BACKLOG_CAP)[0][0], moment(first[0][1]) if first else None)
+    if partitions is None:  # it has not begun, so everything waits for it
+        first = _first.first(conn)
+        return Backlog(name, _count_all.value(conn, BACKLOG_CAP), first.created_at if first else None)
     waits = [oldest_at for _, oldest_at in partitions if oldest_at is not None]
     return Backlog(name, sum(events for events, _ in partitions), min(waits, default=None))

@@ -1,6 +1,6 @@
-"""Locks in the store: they work over all processes on one database, and need nothing else (E6).
+"""Locks in the store. They hold across all processes on one database and need no other server.
 
-The row of a name stays: its token only grows, by one each time the lock is taken.
+The row of a lock is never deleted: its token grows by one each time the lock is taken.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _admit = portable(
 
 
 class StoreLocks:
-    """The `Locks` of one database. All its processes have to agree about the time, by less than a lease."""
+    """The `Locks` of one database. The clocks of its processes must differ by less than a lease."""
 
     def __init__(self, db: Database, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
@@ -44,8 +44,8 @@ class StoreLocks:
 
 
 def take(conn: Connection, name: str, owner: str, until: datetime, now: datetime) -> int | None:
-    rows = _take.all(conn, name, owner, until, now)
-    return int(rows[0][0]) if rows else None
+    token: int | None = _take.value(conn, name, owner, until, now)
+    return token
 
 
 def is_held(conn: Connection, name: str, owner: str, now: datetime) -> bool:
@@ -57,9 +57,9 @@ def drop(conn: Connection, name: str, owner: str) -> bool:
 
 
 def admit(conn: Connection, name: str, token: int) -> bool:
-    """Whether the holder with this token may write: False once a newer one was here.
+    """Returns whether the holder with this token may write: False once a holder with a newer token has written.
 
-    For whoever writes under a lock, in the transaction of the write: until it ends, nobody newer is let in. It works
-    for locks that are kept elsewhere as well.
+    Call it in the transaction of the write: until that ends, no newer holder is admitted. It also works for locks that
+    are not in the store.
     """
     return _admit.once(conn, name, token) > 0

@@ -1,30 +1,18 @@
 """What PostgreSQL needs so that Debezium can read the outbox from its write-ahead log: a publication and a slot.
 
-The publication tells of inserts alone: that old events are deleted is nobody's business. The slot is made by Debezium
-and keeps the write-ahead log until Debezium has read it: a connector that is gone for good would fill the disk.
+The publication holds inserts only: consumers do not need to know that old events are deleted. Debezium creates the
+slot, which keeps the write-ahead log until Debezium has read it. The slot of a connector that is gone fills the disk.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
+
+from headwater.store.sql import Prepared
 
 TABLE = "event_outbox"
-
-_publication = text(
-    """SELECT p.pubinsert AND NOT (p.pubupdate OR p.pubdelete OR p.pubtruncate), array_agg(t.tablename::text)
-    FROM pg_publication p LEFT JOIN pg_publication_tables t ON t.pubname = p.pubname
-    WHERE p.pubname = :name GROUP BY p.oid, 1"""
-)
-_slot = text(
-    """SELECT active, wal_status, pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)
-    FROM pg_replication_slots WHERE slot_name = :name AND database = current_database()"""
-)
-_wal_level = text("SHOW wal_level")
-_drop_slot = text(
-    "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = :name AND NOT active"
-)
 
 
 class Publication(NamedTuple):
@@ -33,21 +21,41 @@ class Publication(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """`behind` is how many bytes of the log are not confirmed yet; `kept` is false once the server gave them up."""
+    """`behind` is how many bytes of the log are not confirmed yet. `kept` is false once the server has dropped them."""
 
     active: bool
     kept: bool
     behind: int
 
 
+_publication = Prepared(
+    postgresql="""SELECT p.pubinsert AND NOT (p.pubupdate OR p.pubdelete OR p.pubtruncate),
+        array_remove(array_agg(t.tablename::text), NULL)
+    FROM pg_publication p LEFT JOIN pg_publication_tables t ON t.pubname = p.pubname
+    WHERE p.pubname = ? GROUP BY p.oid, 1"""
+)
+_slot = Prepared(
+    postgresql="""SELECT active, wal_status <> 'lost',
+        COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint
+    FROM pg_replication_slots WHERE slot_name = ? AND database = current_database()""",
+    row=Slot,
+)
+_wal_level = Prepared(postgresql="SHOW wal_level")
+_drop_slot = Prepared(
+    postgresql="""SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
+    WHERE slot_name = ? AND NOT active"""
+)
+
+
 def wal_level(conn: Connection) -> str:
-    """`logical` is needed; a change takes a restart of the server."""
-    return str(conn.execute(_wal_level).scalar_one())
+    """Returns the level, which has to be `logical`. Changing it takes a restart of the server."""
+    return str(_wal_level.value(conn))
 
 
 def publication(conn: Connection, name: str) -> Publication | None:
-    row = conn.execute(_publication, {"name": name}).one_or_none()
-    return Publication(bool(row[0]), tuple(filter(None, row[1]))) if row else None
+    for inserts_only, tables in _publication.all(conn, name):
+        return Publication(inserts_only, tuple(tables))
+    return None
 
 
 def publication_sql(name: str) -> str:
@@ -55,25 +63,24 @@ def publication_sql(name: str) -> str:
 
 
 def make_publication(conn: Connection, name: str) -> bool:
-    """Publish the outbox under this name, unless that is done; returns whether it was new."""
+    """Publishes the outbox under this name. Returns False if it is published already."""
     if publication(conn, name) is not None:
         return False
-    conn.execute(text(publication_sql(_quoted(conn, name))))
+    conn.exec_driver_sql(publication_sql(_quoted(conn, name)))
     return True
 
 
 def drop_publication(conn: Connection, name: str) -> None:
-    conn.execute(text(f"DROP PUBLICATION IF EXISTS {_quoted(conn, name)}"))
+    conn.exec_driver_sql(f"DROP PUBLICATION IF EXISTS {_quoted(conn, name)}")
 
 
 def slot(conn: Connection, name: str) -> Slot | None:
-    row = conn.execute(_slot, {"name": name}).one_or_none()
-    return Slot(row[0], row[1] != "lost", int(row[2] or 0)) if row else None
+    return _slot.first(conn, name)
 
 
 def drop_slot(conn: Connection, name: str) -> bool:
-    """Let go of the log that is kept for this slot; returns whether there was one that nobody reads."""
-    return conn.execute(_drop_slot, {"name": name}).first() is not None
+    """Drops a slot that nobody reads, and with it the log that is kept for it. Returns whether there was one."""
+    return bool(_drop_slot.all(conn, name))
 
 
 def _quoted(conn: Connection, name: str) -> str:

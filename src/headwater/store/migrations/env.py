@@ -1,4 +1,4 @@
-"""Run by Alembic: migrates on the connection, and inside the transaction, that `store.migrate` opened."""
+"""Run by Alembic: migrates on the connection, and in the transaction, that `store.migrate` opened."""
 
 from alembic import context
 

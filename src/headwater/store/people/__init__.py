@@ -1,1 +1,1 @@
-"""What belongs to people: accounts, tokens, webhooks, secrets."""
+"""What belongs to people: accounts with their tokens and secrets, webhooks and their deliveries."""

@@ -1,30 +1,51 @@
-"""People and the secrets that let them in. Only hashes of secrets are kept."""
+"""People, the tokens that let them in, and secrets that they gave us. Of tokens only hashes are stored.
+
+A secret, such as the token for X, has to be used again, so it is stored encrypted.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store.tables import api_tokens, tenants, users
+from headwater.store.sql import portable
+
+_READER = "u.tenant_id, u.id, u.name, u.role FROM users u"
+_owner = portable(f"SELECT {_READER} WHERE u.role = 'owner' ORDER BY u.id LIMIT 1", row=Reader)
+_add_tenant = portable("INSERT INTO tenants (name, created_at) VALUES (?, ?) RETURNING id")
+_add_user = portable("INSERT INTO users (tenant_id, name, role, created_at) VALUES (?, ?, ?, ?) RETURNING id")
+_add_token = portable(
+    """INSERT INTO api_tokens (tenant_id, user_id, kind, name, token_hash, created_at, expires_at)
+    VALUES (:tenant_id, :user_id, :kind, :name, :token_hash, :created_at, :expires_at)"""
+)
+_bearer = portable(
+    f"""SELECT {_READER} JOIN api_tokens t ON t.user_id = u.id
+    WHERE t.kind = ? AND t.token_hash = ? AND (t.expires_at IS NULL OR t.expires_at > ?)""",
+    row=Reader,
+)
+_drop_token = portable("DELETE FROM api_tokens WHERE kind = ? AND token_hash = ?")
+_drop_expired = portable("DELETE FROM api_tokens WHERE expires_at <= ?")
+_save_secret = portable(
+    """INSERT INTO secrets (name, sealed, changed_at) VALUES (?, ?, ?)
+    ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, changed_at = excluded.changed_at"""
+)
+_find_secret = portable("SELECT sealed FROM secrets WHERE name = ?")
+_drop_secret = portable("DELETE FROM secrets WHERE name = ?")
 
 
 def owner(conn: Connection) -> Reader | None:
-    row = conn.execute(select(users).where(users.c.role == "owner").order_by(users.c.id).limit(1)).first()
-    return Reader(row.tenant_id, row.id, row.name, row.role) if row else None
+    return _owner.first(conn)
 
 
 def make_owner(conn: Connection, now: datetime) -> Reader:
-    """The first user of the first tenant; the same one when called again."""
+    """Returns the first user of the first tenant, who is created by the first call."""
     found = owner(conn)
     if found:
         return found
-    tenant_id = conn.execute(
-        insert(tenants).values(name="default", created_at=now).returning(tenants.c.id)
-    ).scalar_one()
-    user = {"tenant_id": tenant_id, "name": "owner", "role": "owner", "created_at": now}
-    user_id = conn.execute(insert(users).values(**user).returning(users.c.id)).scalar_one()
+    tenant_id = _add_tenant.value(conn, "default", now)
+    user_id = _add_user.value(conn, tenant_id, "owner", "owner", now)
     return Reader(tenant_id, user_id, "owner", "owner")
 
 
@@ -38,43 +59,45 @@ def save_token(
     now: datetime,
     expires_at: datetime | None,
 ) -> None:
-    conn.execute(
-        insert(api_tokens).values(
-            tenant_id=reader.tenant_id,
-            user_id=reader.user_id,
-            kind=kind,
-            name=name,
-            token_hash=token_hash,
-            created_at=now,
-            expires_at=expires_at,
-        )
+    _add_token.once(
+        conn,
+        tenant_id=reader.tenant_id,
+        user_id=reader.user_id,
+        kind=kind,
+        name=name,
+        token_hash=token_hash,
+        created_at=now,
+        expires_at=expires_at,
     )
 
 
 def bearer_of(conn: Connection, kind: str, token_hash: bytes, now: datetime) -> Reader | None:
-    """Whose token this is, if it is still good."""
-    query = (
-        select(users.c.tenant_id, users.c.id, users.c.name, users.c.role)
-        .join(api_tokens, api_tokens.c.user_id == users.c.id)
-        .where(api_tokens.c.kind == kind, api_tokens.c.token_hash == token_hash)
-        .where(api_tokens.c.expires_at.is_(None) | (api_tokens.c.expires_at > now))
-    )
-    row = conn.execute(query).first()
-    return Reader(*row) if row else None
+    """Returns whose token this is, unless it has expired."""
+    return _bearer.first(conn, kind, token_hash, now)
 
 
 def spend_token(conn: Connection, kind: str, token_hash: bytes, now: datetime) -> Reader | None:
-    """Use a token that is good for one time."""
+    """Uses a token that is valid once. Returns whose it was."""
     reader = bearer_of(conn, kind, token_hash, now)
-    gone = conn.execute(
-        delete(api_tokens).where(api_tokens.c.kind == kind, api_tokens.c.token_hash == token_hash)
-    ).rowcount
-    return reader if gone else None
+    return reader if _drop_token.once(conn, kind, token_hash) else None
 
 
 def delete_token(conn: Connection, kind: str, token_hash: bytes) -> None:
-    conn.execute(delete(api_tokens).where(api_tokens.c.kind == kind, api_tokens.c.token_hash == token_hash))
+    _drop_token.once(conn, kind, token_hash)
 
 
 def drop_expired(conn: Connection, now: datetime) -> int:
-    return conn.execute(delete(api_tokens).where(api_tokens.c.expires_at <= now)).rowcount
+    return _drop_expired.once(conn, now)
+
+
+def save_secret(conn: Connection, name: str, sealed: bytes, now: datetime) -> None:
+    _save_secret.once(conn, name, sealed, now)
+
+
+def find_secret(conn: Connection, name: str) -> bytes | None:
+    sealed = _find_secret.value(conn, name)
+    return None if sealed is None else bytes(sealed)
+
+
+def delete_secret(conn: Connection, name: str) -> bool:
+    return bool(_drop_secret.once(conn, name))

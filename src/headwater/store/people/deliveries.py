@@ -1,12 +1,12 @@
-"""The queues of webhooks: which events wait for which receiver, who may send them now, and how that went.
+"""The queues of webhooks: which events wait for which receiver, leases on the queues, and how sending went.
 
 waiting     to be sent, after those before it
-delivered   the receiver has taken it
+delivered   the receiver has accepted it
 failed      given up; a person may replay it
 
-A queue belongs to one webhook and goes out in order. Whoever sends claims the whole queue by a lease, as sources are
-claimed for a visit: the lease's token fences what is written at the end, and a lost lease is due again by itself.
-Writers lock the webhook's row before they look at its queue, so that none misses what another adds.
+A queue belongs to one webhook and is sent in order. A sender leases the whole queue, as sources are leased for a visit:
+the token of the lease fences what is written at the end, and a lost lease is due again by itself. Writers lock the row
+of the webhook before they read its queue, so that none misses what another adds.
 """
 
 from __future__ import annotations
@@ -17,79 +17,23 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from headwater.store.log.outbox import LoggedEvent, logged
-from headwater.store.sql import json_value, listed, moment, moment_or_none, portable
+from headwater.store.log.outbox import FACTS, LoggedEvent, event_values, logged
+from headwater.store.sql import insert_into, json_value, moment, moment_or_none, portable
 
 BATCH = 20
-RETRIES = (5, 30, 120, 600, 3600)  # seconds; the last one again and again
+RETRIES = (5, 30, 120, 600, 3600)  # seconds; the last one is repeated
 JITTER = 0.2
 GIVE_UP_AFTER = timedelta(hours=24)
-LONGEST_PAUSE = timedelta(hours=1)  # that a receiver can ask for by Retry-After
-LONGEST_WAIT = timedelta(hours=2)  # further away is no retry, but a clock that went back
+LONGEST_PAUSE = timedelta(hours=1)  # that a receiver can ask for with Retry-After
+LONGEST_WAIT = timedelta(hours=2)  # no retry is further away, unless the clock was set back
 NO_TIME = timedelta(0)
 SLOW_SECONDS = 2.0
 GONE = 410
 LONGEST_ERROR = 500
 
-_EVENT = """xid, log_id, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at,
-    CAST(payload AS TEXT)"""
-_followers = portable(
-    """SELECT s.source_id, w.id, w.kinds, w.created_at FROM subscriptions s
-    JOIN webhooks w ON w.user_id = s.user_id AND w.tenant_id = s.tenant_id
-    WHERE s.source_id IN ?? AND w.state <> 'gone'"""
-)
-_owners = portable(
-    "SELECT user_id, tenant_id, id, kinds, created_at FROM webhooks WHERE user_id IN ?? AND state <> 'gone'"
-)
-_lock = portable("SELECT id FROM webhooks WHERE id IN ??", postgresql=" ORDER BY id FOR UPDATE")
-_insert = portable(
-    """INSERT INTO webhook_deliveries (webhook_id, xid, log_id, event_id, kind, version, key, tenant_id, user_id,
-        traceparent, created_at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (webhook_id, event_id) DO NOTHING"""
-)
-_make_due = portable("UPDATE webhooks SET next_try_at = ? WHERE id IN ?? AND next_try_at IS NULL")
-_next_due = portable("SELECT MIN(next_try_at) FROM webhooks WHERE state = 'active'")
-_select_due = portable(
-    """SELECT id, address, secret FROM webhooks
-    WHERE state = 'active' AND next_try_at <= ? AND (lease_until IS NULL OR lease_until <= ?)
-        AND (failures > 0 OR slow) = ? ORDER BY next_try_at LIMIT ?""",
-    postgresql=" FOR UPDATE SKIP LOCKED",
-)
-_lease = portable("UPDATE webhooks SET lease_owner = ?, lease_until = ?, next_try_at = ? WHERE id = ?")
-_waiting = portable(
-    f"""SELECT id, first_tried_at, {_EVENT} FROM webhook_deliveries
-    WHERE webhook_id = ? AND state = 'waiting' ORDER BY id LIMIT ?"""
-)
-_held = portable(
-    "SELECT failures, slow, failing_since, last_error FROM webhooks WHERE id = ? AND lease_owner = ?",
-    postgresql=" FOR UPDATE",
-)
-_note = portable(
-    """UPDATE webhook_deliveries SET state = ?, settled_at = ?, attempts = attempts + 1, last_tried_at = ?,
-        first_tried_at = COALESCE(first_tried_at, ?), seconds = ?, http_status = ?, error = ? WHERE id = ?"""
-)
-_give_up = portable(
-    """UPDATE webhook_deliveries SET state = 'failed', settled_at = ?, error = ?
-    WHERE webhook_id = ? AND state = 'waiting' AND created_at <= ?"""
-)
-_release = portable(
-    """UPDATE webhooks SET lease_owner = NULL, lease_until = NULL, failures = ?, slow = ?, failing_since = ?,
-        last_error = ?, last_delivered_at = COALESCE(?, last_delivered_at),
-        next_try_at = CASE WHEN EXISTS (SELECT 1 FROM webhook_deliveries d
-            WHERE d.webhook_id = webhooks.id AND d.state = 'waiting') THEN ? END
-    WHERE id = ?"""
-)
-_retire = portable("UPDATE webhooks SET state = 'gone' WHERE id = ?")
-_heal = portable("UPDATE webhooks SET lease_owner = NULL, lease_until = NULL, next_try_at = ? WHERE next_try_at > ?")
-_expire = portable(
-    """UPDATE webhook_deliveries SET state = 'failed', settled_at = ?, error = ?
-    WHERE state = 'waiting' AND created_at < ?"""
-)
-_forget = portable("DELETE FROM webhook_deliveries WHERE settled_at < ?")
-
 
 class WebhookFilter(NamedTuple):
-    """A webhook as the log sees it: which kinds it wants (none named: all), and since when."""
+    """Which events a webhook wants: of which kinds (none named: all), and since when."""
 
     webhook_id: int
     kinds: frozenset[str]
@@ -108,7 +52,7 @@ class WaitingDelivery(NamedTuple):
 
 
 class DeliveryClaim(NamedTuple):
-    """The right to send the first events of a webhook's queue, until `until`. `secret` is sealed."""
+    """The right to send the first events of a queue, until `until`. `secret` is encrypted."""
 
     webhook_id: int
     address: str
@@ -120,7 +64,7 @@ class DeliveryClaim(NamedTuple):
 
 
 class DeliveryOutcome(NamedTuple):
-    """How one attempt went; `error` is None where the receiver took it, `pause` how long it asks to be left alone."""
+    """How an attempt went. `error` is None if the receiver accepted it; `pause` is how long the receiver asked for."""
 
     waiting: WaitingDelivery
     tried_at: datetime
@@ -137,48 +81,115 @@ class ReceiverHealth(NamedTuple):
     last_error: str | None
 
 
+class _DueWebhook(NamedTuple):
+    id: int
+    address: str
+    secret: bytes
+
+
+_followers = portable(
+    """SELECT s.source_id, w.id, w.kinds, w.created_at FROM subscriptions s
+    JOIN webhooks w ON w.user_id = s.user_id AND w.tenant_id = s.tenant_id
+    WHERE s.source_id IN (?) AND w.state <> 'gone'"""
+)
+_owners = portable(
+    "SELECT user_id, tenant_id, id, kinds, created_at FROM webhooks WHERE user_id IN (?) AND state <> 'gone'"
+)
+_lock = portable("SELECT id FROM webhooks WHERE id IN (?)", postgresql=" ORDER BY id FOR UPDATE")
+_insert = portable(
+    insert_into("webhook_deliveries", f"webhook_id, xid, log_id, {FACTS}, payload".split(", "))
+    + " ON CONFLICT (webhook_id, event_id) DO NOTHING"
+)
+_make_due = portable("UPDATE webhooks SET next_try_at = ? WHERE id IN (?) AND next_try_at IS NULL")
+_next_due = portable("SELECT MIN(next_try_at) FROM webhooks WHERE state = 'active'")
+_select_due = portable(
+    """SELECT id, address, secret FROM webhooks
+    WHERE state = 'active' AND next_try_at <= ? AND (lease_until IS NULL OR lease_until <= ?)
+        AND (failures > 0 OR slow) = ? ORDER BY next_try_at LIMIT ?""",
+    postgresql=" FOR UPDATE SKIP LOCKED",
+    row=_DueWebhook,
+)
+_lease = portable("UPDATE webhooks SET lease_owner = ?, lease_until = ?, next_try_at = ? WHERE id = ?")
+_waiting = portable(
+    f"""SELECT id, first_tried_at, xid, log_id, {FACTS}, CAST(payload AS TEXT) FROM webhook_deliveries
+    WHERE webhook_id = ? AND state = 'waiting' ORDER BY id LIMIT ?"""
+)
+_held = portable(
+    "SELECT failures, slow, failing_since, last_error FROM webhooks WHERE id = ? AND lease_owner = ?",
+    postgresql=" FOR UPDATE",
+    row=ReceiverHealth,
+)
+_record_attempt = portable(
+    """UPDATE webhook_deliveries SET state = :state, settled_at = :settled_at, attempts = attempts + 1,
+        last_tried_at = :tried_at, first_tried_at = COALESCE(first_tried_at, :tried_at), seconds = :seconds,
+        http_status = :http_status, error = :error
+    WHERE id = :id"""
+)
+_give_up = portable(
+    """UPDATE webhook_deliveries SET state = 'failed', settled_at = ?, error = ?
+    WHERE webhook_id = ? AND state = 'waiting' AND created_at <= ?"""
+)
+_release = portable(
+    """UPDATE webhooks SET lease_owner = NULL, lease_until = NULL, failures = :failures, slow = :slow,
+        failing_since = :failing_since, last_error = :last_error,
+        last_delivered_at = COALESCE(:delivered_at, last_delivered_at),
+        next_try_at = CASE WHEN EXISTS (SELECT 1 FROM webhook_deliveries d
+            WHERE d.webhook_id = webhooks.id AND d.state = 'waiting') THEN :next_try_at END
+    WHERE id = :id"""
+)
+_retire = portable("UPDATE webhooks SET state = 'gone' WHERE id = ?")
+_heal_clock = portable(
+    "UPDATE webhooks SET lease_owner = NULL, lease_until = NULL, next_try_at = ? WHERE next_try_at > ?"
+)
+_expire = portable(
+    """UPDATE webhook_deliveries SET state = 'failed', settled_at = ?, error = ?
+    WHERE state = 'waiting' AND created_at < ?"""
+)
+_forget = portable("DELETE FROM webhook_deliveries WHERE settled_at < ?")
+
+
 def followers(conn: Connection, source_ids: Sequence[int]) -> dict[int, list[WebhookFilter]]:
-    """The webhooks of those who follow these sources, by source."""
+    """Returns the webhooks of those who follow these sources, by source."""
     found: dict[int, list[WebhookFilter]] = {}
-    for source_id, *wish in _followers.all(conn, listed(conn, source_ids)):
-        found.setdefault(source_id, []).append(_wish(*wish))
+    for source_id, webhook_id, kinds, since in _followers.all(conn, list(source_ids)):
+        found.setdefault(source_id, []).append(_filter(webhook_id, kinds, since))
     return found
 
 
 def owners(conn: Connection, user_ids: Sequence[int]) -> dict[tuple[int, int], list[WebhookFilter]]:
-    """The webhooks of these users, by tenant and user."""
+    """Returns the webhooks of these users, by tenant and user."""
     found: dict[tuple[int, int], list[WebhookFilter]] = {}
-    for user_id, tenant_id, *wish in _owners.all(conn, listed(conn, user_ids)):
-        found.setdefault((tenant_id, user_id), []).append(_wish(*wish))
+    for user_id, tenant_id, webhook_id, kinds, since in _owners.all(conn, list(user_ids)):
+        found.setdefault((tenant_id, user_id), []).append(_filter(webhook_id, kinds, since))
     return found
 
 
 def enqueue(conn: Connection, wanted: Sequence[tuple[int, LoggedEvent]]) -> None:
-    """Let these events wait for these webhooks, in this order. One that is there already is there once."""
+    """Adds these events to the queues of these webhooks, in this order. An event is in a queue at most once."""
     if not wanted:
         return
-    there = {id for (id,) in _lock.all(conn, listed(conn, sorted({webhook_id for webhook_id, _ in wanted})))}
-    _insert.many(conn, [(webhook_id, *_columns(event)) for webhook_id, event in wanted if webhook_id in there])
-    _make_due.once(conn, min(event.created_at for _, event in wanted), listed(conn, sorted(there)))
+    there = set(_lock.values(conn, sorted({webhook_id for webhook_id, _ in wanted})))
+    _insert.many(conn, [_new(webhook_id, event) for webhook_id, event in wanted if webhook_id in there])
+    _make_due.once(conn, min(event.created_at for _, event in wanted), sorted(there))
 
 
 def next_due(conn: Connection) -> datetime | None:
-    return moment_or_none(_next_due.all(conn)[0][0])
+    return moment_or_none(_next_due.value(conn))
 
 
 def claim_due(
     conn: Connection, *, now: datetime, lease: str, lease_for: timedelta, well: int, troubled: int
 ) -> list[DeliveryClaim]:
-    """Take the queues that are due: so many of receivers that are well, and of those that fail or are slow."""
+    """Leases due queues: up to `well` of receivers that work, up to `troubled` of those that fail or are slow."""
     until = now + lease_for
-    claims = []
+    claims: list[DeliveryClaim] = []
     for is_troubled, limit in ((False, well), (True, troubled)):
         rows = _select_due.all(conn, now, now, is_troubled, limit)
-        _lease.many(conn, [(lease, until, until, row[0]) for row in rows])
-        for webhook_id, address, secret in rows:
-            claims.append(
-                DeliveryClaim(webhook_id, address, secret, lease, until, is_troubled, _first(conn, webhook_id))
-            )
+        _lease.many(conn, [(lease, until, until, row.id) for row in rows])
+        claims += [
+            DeliveryClaim(row.id, row.address, row.secret, lease, until, is_troubled, _first(conn, row.id))
+            for row in rows
+        ]
     for claim in claims:
         if not claim.waiting:
             record(conn, claim, [], now, 0.0)
@@ -188,15 +199,13 @@ def claim_due(
 def record(
     conn: Connection, claim: DeliveryClaim, outcomes: Sequence[DeliveryOutcome], now: datetime, chance: float
 ) -> bool:
-    """Write down how the attempts went, and give the queue back. False: the lease was lost, and nothing is written.
+    """Records how the attempts went, and releases the queue. Returns False, and writes nothing, if the lease was lost.
 
     Only the last attempt can be a failure: what comes after it waits.
     """
-    rows = _held.all(conn, claim.webhook_id, claim.lease)
-    if not rows:
+    health = _held.first(conn, claim.webhook_id, claim.lease)
+    if health is None:
         return False
-    failures, slow, failing_since, last_error = rows[0]
-    health = ReceiverHealth(failures, bool(slow), moment_or_none(failing_since), last_error)
     next_try_at, delivered_at = now, None
     for outcome in outcomes:
         health = health_after(health, outcome)
@@ -205,12 +214,12 @@ def record(
             delivered_at = outcome.tried_at
         else:
             next_try_at = _note_failure(conn, claim.webhook_id, outcome, health, now, chance)
-    _release.once(conn, *health, delivered_at, next_try_at, claim.webhook_id)
+    _release.once(conn, id=claim.webhook_id, **health._asdict(), delivered_at=delivered_at, next_try_at=next_try_at)
     return True
 
 
 def health_after(health: ReceiverHealth, outcome: DeliveryOutcome) -> ReceiverHealth:
-    """How a receiver is doing after one more attempt. Pure."""
+    """Returns the health of a receiver after one more attempt. Pure."""
     slow = outcome.seconds > SLOW_SECONDS
     if outcome.error is None:
         return ReceiverHealth(0, slow, None, None)
@@ -219,18 +228,18 @@ def health_after(health: ReceiverHealth, outcome: DeliveryOutcome) -> ReceiverHe
 
 
 def retry_after(failures: int, chance: float) -> timedelta:
-    """How long a receiver is left alone after so many failures in a row. Pure; `chance` is between 0 and 1."""
+    """Returns how long to wait after so many failures in a row. Pure; `chance` is between 0 and 1."""
     seconds = RETRIES[min(failures, len(RETRIES)) - 1]
     return timedelta(seconds=seconds * (1 + JITTER * chance))
 
 
 def heal_clock(conn: Connection, now: datetime) -> int:
-    """After the clock went back: queues that claim to be due far in the future are due now (H93)."""
-    return _heal.once(conn, now, now + LONGEST_WAIT)
+    """Makes queues due now that are due far in the future, because the clock was set back. Returns how many."""
+    return _heal_clock.once(conn, now, now + LONGEST_WAIT)
 
 
 def forget_before(conn: Connection, before: datetime, now: datetime) -> int:
-    """Delete what was settled before; what has waited as long, behind a pause, is given up first."""
+    """Deletes what was settled before this time. What has waited as long, in a paused queue, is given up first."""
     _expire.once(conn, now, "It waited for longer than events are kept.", before)
     return _forget.once(conn, before)
 
@@ -238,7 +247,7 @@ def forget_before(conn: Connection, before: datetime, now: datetime) -> int:
 def _note_failure(
     conn: Connection, webhook_id: int, outcome: DeliveryOutcome, health: ReceiverHealth, now: datetime, chance: float
 ) -> datetime:
-    """Keep the event, or give it up; returns when to try the queue again."""
+    """Keeps the event in the queue, or gives it up. Returns when to try the queue again."""
     assert outcome.error is not None
     if outcome.http_status == GONE:
         _note_attempt(conn, outcome, "failed", now)
@@ -249,7 +258,7 @@ def _note_failure(
     first_tried_at = outcome.waiting.first_tried_at
     if first_tried_at is not None and first_tried_at <= long_ago:
         _note_attempt(conn, outcome, "failed", now)
-        return now  # perhaps it was this event that the receiver could not take: the next one shows
+        return now  # the receiver may have failed because of this event: try the next one
     _note_attempt(conn, outcome, "waiting", None)
     if first_tried_at is None and health.failing_since is not None and health.failing_since <= long_ago:
         _give_up.once(conn, now, "The receiver has not worked for a day.", webhook_id, long_ago)
@@ -257,31 +266,29 @@ def _note_failure(
 
 
 def _note_attempt(conn: Connection, outcome: DeliveryOutcome, state: str, settled_at: datetime | None) -> None:
-    tried_at, error = outcome.tried_at, outcome.error[:LONGEST_ERROR] if outcome.error else None
-    _note.once(
+    _record_attempt.once(
         conn,
-        state,
-        settled_at,
-        tried_at,
-        tried_at,
-        outcome.seconds,
-        outcome.http_status,
-        error,
-        outcome.waiting.delivery_id,
+        id=outcome.waiting.delivery_id,
+        state=state,
+        settled_at=settled_at,
+        tried_at=outcome.tried_at,
+        seconds=outcome.seconds,
+        http_status=outcome.http_status,
+        error=outcome.error[:LONGEST_ERROR] if outcome.error else None,
     )
 
 
 def _first(conn: Connection, webhook_id: int) -> list[WaitingDelivery]:
     return [
-        WaitingDelivery(row[0], moment_or_none(row[1]), logged(row[2:]))
-        for row in _waiting.all(conn, webhook_id, BATCH)
+        WaitingDelivery(delivery_id, moment_or_none(first_tried_at), logged(event))
+        for delivery_id, first_tried_at, *event in _waiting.all(conn, webhook_id, BATCH)
     ]
 
 
-def _columns(event: LoggedEvent) -> tuple[Any, ...]:
-    position, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at, data = event
-    return (*position, event_id, kind, version, key, tenant_id, user_id, traceparent, created_at, data)
+def _new(webhook_id: int, event: LoggedEvent) -> dict[str, Any]:
+    xid, log_id = event.position
+    return event_values(event) | {"webhook_id": webhook_id, "xid": xid, "log_id": log_id}
 
 
-def _wish(webhook_id: int, kinds: Any, since: Any) -> WebhookFilter:
+def _filter(webhook_id: int, kinds: Any, since: Any) -> WebhookFilter:
     return WebhookFilter(webhook_id, frozenset(json_value(kinds)), moment(since))

@@ -1,4 +1,8 @@
-"""Posts and their history: which of a page's posts are new, which changed, and how that is written."""
+"""Posts and their history: which posts of a page are new, which changed, and how that is written.
+
+The rest of the package: `stream` reads posts as a reader sees them, `hot` keeps the newest ones apart, `search` finds
+words, and `contents` reads everything, for comparisons.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +12,14 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection
 
 from headwater.model import Post, StoredPost
 from headwater.store import images, tables
 from headwater.store.images import PostImages
 from headwater.store.posts import hot
-from headwater.store.sql import Prepared, json_text, listed, moment, portable
+from headwater.store.sql import Prepared, insert_into, json_text, moment, portable
 from headwater.urls import identity
-
-_KNOWN = """SELECT id, source_post_id, url_key, text_norm_hash, version, score, num_comments, title, created_at, dated
-    FROM posts WHERE source_id = ? AND """
-_known_by_id = portable(_KNOWN + "source_post_id IN ??")
-_known_by_url = portable(_KNOWN + "url_key IN ??")
-_stored_before = portable(
-    "SELECT source_post_id FROM posts WHERE source_id = ? AND source_post_id IN ?? AND valid_from <= ?"
-)
-_newest = portable(
-    "SELECT source_post_id, created_at FROM posts WHERE source_id = ? ORDER BY created_at DESC, id DESC LIMIT 1"
-)
-_POST_COLUMNS = [column.name for column in tables.posts.columns]
-_insert_post = Prepared(insert(tables.posts).values(dict.fromkeys(_POST_COLUMNS)))
-_keep_version = portable(
-    """INSERT INTO post_versions
-        (post_id, version, text_norm_hash, url, title, content, author, extra, valid_from, valid_to)
-    SELECT id, version, text_norm_hash, url, title, content, author, extra, valid_from, ? FROM posts WHERE id = ?"""
-)
-_edit = portable(
-    """UPDATE posts SET text_norm_hash = ?, version = version + 1, url = ?, url_key = ?, title = ?, content = ?,
-        author = ?, fetched_at = ?, valid_from = ?, score = ?, num_comments = ?, lang = ?, extra = ? WHERE id = ?"""
-)
-_touch = portable("UPDATE posts SET score = ?, num_comments = ?, fetched_at = ? WHERE id = ?")
-_reserve = {
-    "sqlite": Prepared(sqlite="SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0)"),
-    "postgresql": Prepared(postgresql="SELECT nextval('posts_id_seq') FROM generate_series(1, %s)"),
-}
 
 
 class KnownPost(NamedTuple):
@@ -54,7 +31,7 @@ class KnownPost(NamedTuple):
     score: int | None
     num_comments: int | None
     title: str
-    created: Any  # as the driver gives it: of a hundred known posts few are asked
+    created: Any  # as the driver returned it: few of the known posts are ever asked for it
     dated: bool
 
     @property
@@ -63,7 +40,7 @@ class KnownPost(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a post means for the store: `known` is the stored one it continues; a new one has its `url_key`."""
+    """What has to be done about a post. `known` is the stored post that it continues; a new one has a `url_key`."""
 
     kind: str
     post: Post
@@ -71,17 +48,44 @@ class Change(NamedTuple):
     url_key: int | None = None
 
 
+_KNOWN = """SELECT id, source_post_id, url_key, text_norm_hash, version, score, num_comments, title, created_at, dated
+    FROM posts WHERE source_id = ? AND """
+_known_by_id = portable(_KNOWN + "source_post_id IN (?)", row=KnownPost)
+_known_by_url = portable(_KNOWN + "url_key IN (?)", row=KnownPost)
+_stored_before = portable(
+    "SELECT source_post_id FROM posts WHERE source_id = ? AND source_post_id IN (?) AND valid_from <= ?"
+)
+_newest = portable(
+    "SELECT source_post_id, created_at FROM posts WHERE source_id = ? ORDER BY created_at DESC, id DESC LIMIT 1"
+)
+_insert = portable(insert_into("posts", [column.name for column in tables.posts.columns]))
+_keep_version = portable(
+    """INSERT INTO post_versions
+        (post_id, version, text_norm_hash, url, title, content, author, extra, valid_from, valid_to)
+    SELECT id, version, text_norm_hash, url, title, content, author, extra, valid_from, ? FROM posts WHERE id = ?"""
+)
+_edit = portable(
+    """UPDATE posts SET text_norm_hash = :text_norm_hash, version = version + 1, url = :url, url_key = :url_key,
+        title = :title, content = :content, author = :author, fetched_at = :now, valid_from = :now, score = :score,
+        num_comments = :num_comments, lang = :lang, extra = :extra
+    WHERE id = :id"""
+)
+_touch = portable("UPDATE posts SET score = ?, num_comments = ?, fetched_at = ? WHERE id = ?")
+_last_id = Prepared(sqlite="SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0)")
+_next_ids = Prepared(postgresql="SELECT nextval('posts_id_seq') FROM generate_series(1, ?)")
+
+
 def url_key(url: str | None) -> int | None:
-    """A number for the article behind an address, the same after http/https, www and tracking-parameter moves."""
+    """Returns a number for an address that stays the same if only http/https, www or tracking parameters change."""
     if not url:
         return None
     return int.from_bytes(blake2b(identity(url).encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def changes(posts: Sequence[Post], known: Sequence[KnownPost]) -> list[Change]:
-    """Compare a page with what is stored. Pure.
+    """Compares a page with what is stored. Pure.
 
-    A post is known by its id. Where the id is new, it is still the same post if its address is known, nobody else on
+    A post is known by its id. If the id is new, it is still the same post if its address is known, no other post on
     the page uses that address or the stored id, and title or date are unchanged: feeds do change their guids.
     """
     by_id = {post.source_post_id: post for post in known}
@@ -118,44 +122,42 @@ def _kind(post: Post, old: KnownPost | None) -> str:
 
 
 def known_posts(conn: Connection, source_id: int, posts: Sequence[Post]) -> list[KnownPost]:
-    """The stored posts that these could be."""
-    rows = _known_by_id.all(conn, source_id, listed(conn, [post.source_post_id for post in posts]))
-    found = {row[1] for row in rows}
+    """Returns the stored posts that these could be."""
+    known = _known_by_id.all(conn, source_id, [post.source_post_id for post in posts])
+    found = {post.source_post_id for post in known}
     keys = [key for post in posts if post.source_post_id not in found and (key := url_key(post.url)) is not None]
-    if keys:
-        rows += _known_by_url.all(conn, source_id, listed(conn, keys))
-    return [KnownPost(*row) for row in rows]
+    return [*known, *_known_by_url.all(conn, source_id, keys)] if keys else known
 
 
 def save_page(conn: Connection, source_id: int, page: Sequence[Post], now: datetime) -> list[StoredPost]:
-    """Store the posts of one page of a source whose ids can be relied on.
+    """Stores the posts of one page of a source whose ids are reliable.
 
-    They are known by their id alone: replies of a thread share its address and its title and are not one post.
+    Only ids are compared: the replies of a thread share its address and title and are different posts.
     """
     if not page:
         return []
-    rows = _known_by_id.all(conn, source_id, listed(conn, [post.source_post_id for post in page]))
-    stored = [KnownPost(*row) for row in rows]
+    stored = _known_by_id.all(conn, source_id, [post.source_post_id for post in page])
     return write_changes(conn, [(source_id, change) for change in changes(page, stored)], now)
 
 
 def stored_before(conn: Connection, source_id: int, ids: Sequence[str], time: datetime | None) -> set[str]:
-    """Which of these posts were stored by then and have not changed since."""
+    """Returns which of these posts were stored by then and have not changed since."""
     if not ids or time is None:
         return set()
-    return {row[0] for row in _stored_before.all(conn, source_id, listed(conn, ids), time)}
+    return set(_stored_before.values(conn, source_id, list(ids), time))
 
 
 def newest(conn: Connection, source_id: int) -> tuple[str, datetime] | None:
-    """The newest post of a source: its id there, and when it was published."""
-    rows = _newest.all(conn, source_id)
-    return (rows[0][0], moment(rows[0][1])) if rows else None
+    """Returns the newest post of a source: its id there, and when it was published."""
+    for source_post_id, created_at in _newest.all(conn, source_id):
+        return source_post_id, moment(created_at)
+    return None
 
 
 def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: datetime) -> list[StoredPost]:
-    """Write many sources' changes, (source_id, change) each, with a handful of statements. Keeps the order.
+    """Writes the changes of many sources, (source_id, change) each, with a few statements. Keeps the order.
 
-    The permanent record comes first, then the hot store, which copies from it.
+    The permanent store is written first, then the hot store, which copies from it.
     """
     fresh = iter(_reserved_ids(conn, sum(1 for _, change in found if change.known is None)))
     stored, inserts, edits, touches = [], [], [], []
@@ -163,19 +165,19 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
     for source_id, (kind, post, known, key) in found:
         if known is None:
             post_id = next(fresh)
-            inserts.append(_insert_row(post_id, source_id, post, key, now))
+            inserts.append(_inserted(post_id, source_id, post, key, now))
             stored.append(StoredPost(post_id, kind, 1, post))
             written.append((post_id, post.created_at))
             continue
         if kind != "same":
             written.append((known.id, known.created_at))
         if kind == "edited":
-            edits.append(_edit_row(known.id, post, now))
+            edits.append(_edited(known.id, post, now))
         elif kind == "touched":
             touches.append((post.score, post.num_comments, now, known.id))
         stored.append(StoredPost(known.id, kind, known.version + (kind == "edited"), post))
-    _insert_post.many(conn, inserts)
-    _keep_version.many(conn, [(now, row[-1]) for row in edits])
+    _insert.many(conn, inserts)
+    _keep_version.many(conn, [(now, row["id"]) for row in edits])
     _edit.many(conn, edits)
     _touch.many(conn, touches)
     hot.mirror(conn, written)
@@ -185,57 +187,56 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
 
 
 def _reserved_ids(conn: Connection, count: int) -> Sequence[int]:
-    """Ids for new posts, known before they are written, so that a batch is one statement and its events name them."""
+    """Returns ids for new posts before they are written, so that a batch is one statement and events can name them."""
     if not count:
         return []
     if conn.dialect.name == "postgresql":
-        return [row[0] for row in _reserve["postgresql"].all(conn, count)]
-    last: int = _reserve["sqlite"].all(conn)[0][0]
+        return _next_ids.values(conn, count)
+    last: int = _last_id.value(conn)
     return range(last + 1, last + 1 + count)
 
 
-def _insert_row(post_id: int, source_id: int, post: Post, key: int | None, now: datetime) -> tuple[Any, ...]:
-    reference = post.reference or (None, None)
-    return (
-        post_id,
-        source_id,
-        post.source_post_id,
-        post.text_hash,
-        1,
-        post.url,
-        key,
-        post.title,
-        post.content,
-        post.author,
-        post.created_at,
-        post.dated,
-        now,
-        now,
-        post.score,
-        post.num_comments,
-        post.lang,
-        reference[0],
-        reference[1],
-        _extra(post),
-    )
+def _inserted(post_id: int, source_id: int, post: Post, key: int | None, now: datetime) -> dict[str, Any]:
+    reference_kind, reference_id = post.reference or (None, None)
+    return {
+        "id": post_id,
+        "source_id": source_id,
+        "source_post_id": post.source_post_id,
+        "text_norm_hash": post.text_hash,
+        "version": 1,
+        "url": post.url,
+        "url_key": key,
+        "title": post.title,
+        "content": post.content,
+        "author": post.author,
+        "created_at": post.created_at,
+        "dated": post.dated,
+        "fetched_at": now,
+        "valid_from": now,
+        "score": post.score,
+        "num_comments": post.num_comments,
+        "lang": post.lang,
+        "reference_kind": reference_kind,
+        "reference_id": reference_id,
+        "extra": _extra(post),
+    }
 
 
-def _edit_row(post_id: int, post: Post, now: datetime) -> tuple[Any, ...]:
-    return (
-        post.text_hash,
-        post.url,
-        url_key(post.url),
-        post.title,
-        post.content,
-        post.author,
-        now,
-        now,
-        post.score,
-        post.num_comments,
-        post.lang,
-        _extra(post),
-        post_id,
-    )
+def _edited(post_id: int, post: Post, now: datetime) -> dict[str, Any]:
+    return {
+        "id": post_id,
+        "text_norm_hash": post.text_hash,
+        "url": post.url,
+        "url_key": url_key(post.url),
+        "title": post.title,
+        "content": post.content,
+        "author": post.author,
+        "score": post.score,
+        "num_comments": post.num_comments,
+        "lang": post.lang,
+        "extra": _extra(post),
+        "now": now,
+    }
 
 
 def _extra(post: Post) -> str:

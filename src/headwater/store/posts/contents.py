@@ -1,4 +1,4 @@
-"""All that the store holds of each source at once, for comparing it with what it should be. Reads everything."""
+"""Everything that is stored of each source, for comparing it with what should be stored."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import defaultdict
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
-from headwater.store.tables import crawls, post_versions, posts, sources
+from headwater.store.sql import moment_or_none, portable, row_maker
 
 
 class Visited(NamedTuple):
-    """A visit that is on record; `posts` is how many it brought, new or not."""
+    """A stored visit. `posts` is how many posts it brought, new or not."""
 
     started_at: datetime
     outcome: str
@@ -37,34 +37,37 @@ class Contents(NamedTuple):
     posts: list[StoredTexts]
 
 
+_sources = portable("SELECT address, id, last_seen_created_at FROM sources")
+_visits = portable(
+    """SELECT source_id, started_at, outcome, new + updated + duplicates, gap, watermark_updated FROM crawls
+    ORDER BY started_at, id"""
+)
+_past_texts = portable("SELECT post_id, title, content FROM post_versions ORDER BY version")
+_posts = portable("SELECT id, source_id, source_post_id, title, content FROM posts")
+_visited = row_maker(Visited)
+
+
 def contents(conn: Connection) -> dict[str, Contents]:
-    """Every source's, by its address."""
-    columns = (sources.c.address, sources.c.id, sources.c.last_seen_created_at)
-    visits, texts = _visits(conn), _posts(conn)
+    """Returns the contents of every source, by its address."""
+    visits, texts = _visits_by_source(conn), _posts_by_source(conn)
     return {
-        address: Contents(source_id, watermark, visits[source_id], texts[source_id])
-        for address, source_id, watermark in conn.execute(select(*columns))
+        address: Contents(source_id, moment_or_none(watermark), visits[source_id], texts[source_id])
+        for address, source_id, watermark in _sources.all(conn)
     }
 
 
-def _visits(conn: Connection) -> dict[int, list[Visited]]:
+def _visits_by_source(conn: Connection) -> dict[int, list[Visited]]:
     found: dict[int, list[Visited]] = defaultdict(list)
-    query = select(
-        *(crawls.c.source_id, crawls.c.started_at, crawls.c.outcome),
-        *(crawls.c.new + crawls.c.updated + crawls.c.duplicates, crawls.c.gap, crawls.c.watermark_updated),
-    ).order_by(crawls.c.started_at, crawls.c.id)
-    for source_id, *facts in conn.execute(query):
-        found[source_id].append(Visited(*facts))
+    for source_id, *visit in _visits.all(conn):
+        found[source_id].append(_visited(visit))
     return found
 
 
-def _posts(conn: Connection) -> dict[int, list[StoredTexts]]:
-    closed: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    versions = select(post_versions.c.post_id, post_versions.c.title, post_versions.c.content)
-    for post_id, title, content in conn.execute(versions.order_by(post_versions.c.version)):
-        closed[post_id].append((title, content))
+def _posts_by_source(conn: Connection) -> dict[int, list[StoredTexts]]:
+    past: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    for post_id, title, content in _past_texts.all(conn):
+        past[post_id].append((title, content))
     found: dict[int, list[StoredTexts]] = defaultdict(list)
-    present = select(posts.c.id, posts.c.source_id, posts.c.source_post_id, posts.c.title, posts.c.content)
-    for post_id, source_id, source_post_id, title, content in conn.execute(present):
-        found[source_id].append(StoredTexts(source_post_id, [*closed[post_id], (title, content)]))
+    for post_id, source_id, source_post_id, title, content in _posts.all(conn):
+        found[source_id].append(StoredTexts(source_post_id, [*past[post_id], (title, content)]))
     return found

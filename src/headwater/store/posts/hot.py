@@ -1,9 +1,9 @@
-"""The hot store: the newest posts once more, so that the first pages of the stream need nothing else (A4).
+"""The hot store: a copy of the newest posts, from which the first pages of the stream are read.
 
-A row of `posts_hot` is copied from the row of `posts` by the transaction that writes that one, so it says the same. The
-window says from when on every post is here. It only moves forward while rows are removed; whoever reads below it, or
-finds too little, reads on in `posts` behind the last post that was found. So neither a row that expires between two
-pages nor a window that is too small loses or repeats a post: it only makes the cold store work.
+A row of `posts_hot` is copied from `posts` in the transaction that writes `posts`, so both say the same. The window
+says since when every post is in the hot store, and only moves forward when rows are removed. A page that ends before
+the window, or that finds too few posts, is continued from `posts` after the last post that was found. So a row that
+expires between two pages, or a window that is too small, never loses or repeats a post.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from headwater.store.sql import listed, moment, moment_or_none, portable
+from headwater.store.sql import moment, moment_or_none, portable
 from headwater.store.tables import posts_hot
 
 _COPIED = [column.name for column in posts_hot.columns if column.name != "expires_at"]
 _COPY = f"""INSERT INTO posts_hot ({", ".join(_COPIED)}, expires_at)
     SELECT {", ".join(_COPIED)}, created_at + ? FROM posts"""
 _AS_IN_POSTS = ", ".join(f"{name} = excluded.{name}" for name in [*_COPIED, "expires_at"] if name != "id")
-_copy_these = portable(f"{_COPY} WHERE id IN ?? ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
+_copy_these = portable(f"{_COPY} WHERE id IN (?) ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
 _copy_since = portable(f"{_COPY} WHERE created_at > ? ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
 _window_for_writing = portable("SELECT since, kept_seconds FROM hot_window", postgresql=" FOR SHARE")
 _window_for_cleaning = portable("SELECT since FROM hot_window", postgresql=" FOR UPDATE")
@@ -31,28 +31,28 @@ _remove = portable("DELETE FROM posts_hot WHERE created_at <= ?")
 
 
 def mirror(conn: Connection, written: Sequence[tuple[int, datetime]]) -> None:
-    """Copy posts that were just written, (id, created_at) each, as far as they belong here.
+    """Copies posts that were just written, (id, created_at) each, if they are in the window.
 
-    PostgreSQL: the window is locked, so that it is not moved back below a post that was found too old for it.
+    On PostgreSQL the window is locked, so that it is not moved back before a post that was too old for it.
     """
     if not written:
         return
-    [(since, kept)] = _window_for_writing.all(conn)
-    since = moment(since)
-    ids = [post_id for post_id, created_at in written if created_at > since]
+    [(since, kept_seconds)] = _window_for_writing.all(conn)
+    starts_at = moment(since)
+    ids = [post_id for post_id, created_at in written if created_at > starts_at]
     if ids:
-        _copy_these.once(conn, _span(conn, timedelta(seconds=kept)), listed(conn, ids))
+        _copy_these.once(conn, _span(conn, timedelta(seconds=kept_seconds)), ids)
 
 
 def clean(conn: Connection, kept: timedelta, now: datetime) -> int:
-    """Remove what has expired; returns how many posts that were. What is written from now on is `kept` for so long.
+    """Removes expired posts. Returns how many. Posts that are written from now on are `kept` for so long.
 
-    A store that was never filled is filled instead, and so is one whose window is ahead of the clock, because the clock
-    was wrong when it was cleaned.
+    A store that was never filled is filled instead, and so is one whose window is in the future, because the clock was
+    wrong when it was cleaned.
     """
-    since = moment(_window_for_cleaning.all(conn)[0][0])
+    since = moment(_window_for_cleaning.value(conn))
     if since <= now:
-        newest = moment_or_none(_newest_expired.all(conn, now)[0][0])  # by the time it was to be kept when written
+        newest = moment_or_none(_newest_expired.value(conn, now))  # a row expires as was set when it was written
         return _move_window(conn, max(since, now - kept, newest or since), kept)
     _remove.once(conn, since)
     _move_window(conn, now - kept, kept)

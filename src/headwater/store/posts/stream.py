@@ -1,24 +1,26 @@
-"""The stream as a reader sees it: newest first, paged by a cursor that stays right while new posts arrive."""
+"""Posts as a reader sees them: the stream, newest first, single posts, and what a post said before.
+
+A page of the stream ends at a position that stays right while new posts arrive.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, func, literal, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection
 
 from headwater.model import Reader
 from headwater.store.posts import search
-from headwater.store.sql import Moment
+from headwater.store.sql import Prepared, columns, portable
 from headwater.store.stories import folded
 from headwater.store.stories.folded import FoldSettings, ShownMember
-from headwater.store.tables import hot_window, post_states, posts, posts_hot, sources, subscriptions
 
 
 class StreamPosition(NamedTuple):
-    """Where a page ended: the next one holds what comes after it."""
+    """Where a page ended. The next page holds what comes after it."""
 
     created_at: datetime
     post_id: int
@@ -63,8 +65,53 @@ class Filter(NamedTuple):
     words: str | None = None
 
 
+class PostVersion(NamedTuple):
+    """A text of a post. It was current from `valid_from`, when we first saw it, until `valid_to`; None: it still is."""
+
+    version: int
+    url: str | None
+    title: str
+    content: str
+    author: str | None
+    valid_from: datetime
+    valid_to: datetime | None
+
+
 EVERYTHING = Filter()
-MOST_LOOKS = 50  # into the index for one page, where another filter leaves little of what has the words
+MOST_LOOKS = 50  # into the index for one page, if another filter rejects most of what has the words
+
+_OWN = "tenant_id = :tenant_id AND user_id = :user_id"
+# A tenant sees a post only through a subscription. `+ 0` keeps the planner from reading subscription by subscription
+# and sorting everything at the end: the stream is read along its index, and each post is checked for a subscription.
+_VISIBLE = f"""SELECT p.id, p.source_id, COALESCE(NULLIF(COALESCE(own.title, s.title), ''), s.address), s.kind,
+        p.source_post_id, p.url, p.title, p.content, p.author, p.created_at, p.fetched_at, p.version, p.lang, p.score,
+        p.num_comments, p.extra, state.read_at IS NOT NULL, state.starred_at IS NOT NULL
+    FROM {{table}} p JOIN sources s ON s.id = p.source_id
+    LEFT JOIN subscriptions own
+        ON own.tenant_id = :tenant_id AND own.user_id = :user_id AND own.source_id = p.source_id
+    LEFT JOIN post_states state
+        ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = p.id
+    WHERE p.source_id + 0 IN (SELECT source_id FROM subscriptions WHERE {_OWN}{{folder}})"""
+_VISIBLE_POST = _VISIBLE.format(table="posts", folder="")
+
+_one_post = portable(f"{_VISIBLE_POST} AND p.id = :post_id", row=StreamPost)
+_posts_by_id = portable(f"{_VISIBLE_POST} AND p.id IN (:ids)", row=StreamPost)
+_visible_ids = portable(
+    """SELECT p.id FROM posts p WHERE p.id IN (?) AND p.source_id IN
+        (SELECT source_id FROM subscriptions WHERE tenant_id = ? AND user_id = ?)"""
+)
+_SET_STATE = """INSERT INTO post_states (tenant_id, user_id, post_id, {name}) VALUES (?, ?, ?, ?)
+    ON CONFLICT (tenant_id, user_id, post_id) DO UPDATE SET {name} = excluded.{name}"""
+_set_read = portable(_SET_STATE.format(name="read_at"))
+_set_starred = portable(_SET_STATE.format(name="starred_at"))
+_folders = portable(
+    "SELECT DISTINCT folder FROM subscriptions WHERE tenant_id = ? AND user_id = ? AND folder IS NOT NULL"
+)
+_VERSION = columns(PostVersion)
+_current_version = portable(f"SELECT {_VERSION.replace('valid_to', 'NULL')} FROM posts WHERE id = ?", row=PostVersion)
+_past_versions = portable(
+    f"SELECT {_VERSION} FROM post_versions WHERE post_id = ? ORDER BY version DESC", row=PostVersion
+)
 
 
 def page(
@@ -75,7 +122,7 @@ def page(
     after: StreamPosition | None = None,
     limit: int = 50,
 ) -> list[Story]:
-    """The next stories after `after`. What was searched for or starred stands alone: that very post is wanted."""
+    """Returns the next stories after `after`. Posts that were searched for or starred are not folded."""
     fold = folded.settings_of(conn, reader)
     alone = fold.level == "off" or wanted.starred or wanted.words is not None
     found = posts_page(conn, reader, wanted, after=after, limit=limit, fold=None if alone else fold)
@@ -92,109 +139,151 @@ def posts_page(
     limit: int = 50,
     fold: FoldSettings | None = None,
 ) -> list[StreamPost]:
-    """The next posts after `after`: from the hot store, and where that ends, on from there in the cold one.
+    """Returns the next posts after `after`, from the hot store and, where that ends, from the cold one.
 
-    One source, and what is starred, have an index of their own in the cold store.
+    One source, and starred posts, have an index of their own in the cold store.
     """
     if wanted.words is not None:
         return _with_words(conn, reader, wanted, wanted.words, after, limit)
-    found = []
+    found: list[StreamPost] = []
     if wanted.source_id is None and not wanted.starred:
-        query = page_query(reader, wanted, after=after, limit=limit, fold=fold, kept=posts_hot)
-        found = [_stream_row(row) for row in conn.execute(query)]
+        found = _page(conn, "posts_hot", reader, wanted, after=after, limit=limit, fold=fold)
     if len(found) < limit:
         after = StreamPosition(found[-1].created_at, found[-1].id) if found else after
-        query = page_query(reader, wanted, after=after, limit=limit - len(found), fold=fold)
-        found += [_stream_row(row) for row in conn.execute(query)]
+        found += _page(conn, "posts", reader, wanted, after=after, limit=limit - len(found), fold=fold)
     return found
 
 
 def _with_words(
     conn: Connection, reader: Reader, wanted: Filter, words: str, after: StreamPosition | None, limit: int
 ) -> list[StreamPost]:
-    """Posts with all these words, the last stored first: that is the order in which the index can be walked."""
+    """Returns posts with all these words, the last stored first: that is the order of the index."""
     found: list[StreamPost] = []
     before = after.post_id if after else None
     for _ in range(MOST_LOOKS):
         ids = search.find(conn, reader, words, before=before, limit=limit)
         if not ids:
             break
-        here = page_query(reader, wanted, limit=limit).where(posts.c.id.in_(ids))
-        found += sorted((_stream_row(row) for row in conn.execute(here)), key=lambda post: -post.id)
+        here = _page(conn, "posts", reader, wanted, limit=limit, ids=ids)
+        found += sorted(here, key=lambda post: -post.id)
         if len(found) >= limit or len(ids) < limit:
             break
         before = ids[-1]
     return found[:limit]
 
 
-def page_query(
+def _page(
+    conn: Connection,
+    table: str,
     reader: Reader,
-    wanted: Filter = EVERYTHING,
+    wanted: Filter,
     *,
     after: StreamPosition | None = None,
-    limit: int = 50,
+    limit: int,
     fold: FoldSettings | None = None,
-    kept: Table = posts,
-) -> Any:
-    """The query for a page: of all posts, or of those that are in the hot store (`kept`)."""
-    query = _visible(reader, wanted.folder, kept).order_by(kept.c.created_at.desc(), kept.c.id.desc()).limit(limit)
-    if kept is posts_hot:
-        query = query.where(kept.c.created_at > select(hot_window.c.since).scalar_subquery())
-    if after is not None:
-        place = tuple_(literal(after.created_at, Moment()), literal(after.post_id))
-        query = query.where(tuple_(kept.c.created_at, kept.c.id) < place)
-    if wanted.source_id is not None:
-        query = query.where(kept.c.source_id == wanted.source_id)
-    if wanted.unread:
-        query = query.where(post_states.c.read_at.is_(None))
-    if wanted.starred:
-        starred = select(post_states.c.post_id).where(_own(post_states, reader), post_states.c.starred_at.is_not(None))
-        query = query.where(kept.c.id.in_(starred))
-    if fold is not None:
-        query = query.where(folded.is_shown(reader, fold, kept.c.id, folder=wanted.folder, source_id=wanted.source_id))
-    return query
-
-
-def one_post(conn: Connection, reader: Reader, post_id: int) -> StreamPost | None:
-    row = conn.execute(_visible(reader).where(posts.c.id == post_id)).first()
-    return _stream_row(row) if row else None
-
-
-def posts_by_id(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[StreamPost]:
-    """Those of these posts that the reader may see, in the order of the ids."""
-    found = {row.id: row for row in conn.execute(_visible(reader).where(posts.c.id.in_(post_ids)))}
-    return [_stream_row(found[post_id]) for post_id in post_ids if post_id in found]
-
-
-def mark_posts(conn: Connection, reader: Reader, post_ids: Sequence[int], now: datetime, **state: bool) -> int:
-    """Set `read` and/or `starred` on posts the reader may see; returns how many there were.
-
-    Reading one post of a story reads all that is folded with it.
-    """
-    visible = _visible(reader).with_only_columns(posts.c.id).where(posts.c.id.in_(post_ids))
-    ids = list(conn.execute(visible).scalars())
-    if "read" in state:
-        _set_state(conn, reader, folded.with_folded(conn, reader, ids), {"read_at": now if state["read"] else None})
-    if "starred" in state:
-        _set_state(conn, reader, ids, {"starred_at": now if state["starred"] else None})
-    return len(ids)
-
-
-def _set_state(conn: Connection, reader: Reader, ids: Sequence[int], values: dict[str, datetime | None]) -> None:
-    if not ids:
-        return
-    insert = postgresql.insert if conn.dialect.name == "postgresql" else sqlite.insert
-    whose = {"tenant_id": reader.tenant_id, "user_id": reader.user_id}
-    conn.execute(
-        insert(post_states)
-        .values([{**whose, "post_id": post_id, **values} for post_id in ids])
-        .on_conflict_do_update(index_elements=["tenant_id", "user_id", "post_id"], set_=values)
+    ids: list[int] | None = None,
+) -> list[StreamPost]:
+    statement = page_statement(
+        table,
+        after=after is not None,
+        folder=wanted.folder is not None,
+        source=wanted.source_id is not None,
+        unread=wanted.unread,
+        starred=wanted.starred,
+        ids=ids is not None,
+        fold=fold.level if fold else None,
+    )
+    return statement.all(
+        conn,
+        tenant_id=reader.tenant_id,
+        user_id=reader.user_id,
+        created_at=after.created_at if after else None,
+        post_id=after.post_id if after else None,
+        folder=wanted.folder,
+        source_id=wanted.source_id,
+        threshold=fold.threshold if fold else None,
+        ids=ids,
+        limit=limit,
     )
 
 
+@cache
+def page_statement(
+    table: str,
+    *,
+    after: bool = False,
+    folder: bool = False,
+    source: bool = False,
+    unread: bool = False,
+    starred: bool = False,
+    ids: bool = False,
+    fold: str | None = None,
+) -> Prepared[StreamPost]:
+    """Returns the query for a page of `posts` or `posts_hot`, with those of its conditions that are wanted."""
+    conditions = {
+        "p.created_at > (SELECT since FROM hot_window)": table == "posts_hot",
+        "(p.created_at, p.id) < (:created_at, :post_id)": after,
+        "p.source_id = :source_id": source,
+        "state.read_at IS NULL": unread,
+        f"p.id IN (SELECT post_id FROM post_states WHERE {_OWN} AND starred_at IS NOT NULL)": starred,
+        "p.id IN (:ids)": ids,
+        folded.is_shown(fold, folder=folder, source=source) if fold else "": fold is not None,
+    }
+    wanted = "".join(f"\n    AND {condition}" for condition, is_wanted in conditions.items() if is_wanted)
+    visible = _VISIBLE.format(table=table, folder=" AND folder = :folder" if folder else "")
+    return portable(f"{visible}{wanted}\n    ORDER BY p.created_at DESC, p.id DESC LIMIT :limit", row=StreamPost)
+
+
+def one_post(conn: Connection, reader: Reader, post_id: int) -> StreamPost | None:
+    return _one_post.first(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, post_id=post_id)
+
+
+def posts_by_id(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[StreamPost]:
+    """Returns those of these posts that the reader may see, in the order of the ids."""
+    rows = _posts_by_id.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=list(post_ids))
+    found = {post.id: post for post in rows}
+    return [found[post_id] for post_id in post_ids if post_id in found]
+
+
+def mark_posts(
+    conn: Connection,
+    reader: Reader,
+    post_ids: Sequence[int],
+    now: datetime,
+    *,
+    read: bool | None = None,
+    starred: bool | None = None,
+) -> int:
+    """Sets `read` and `starred`, where given, on posts that the reader may see. Returns how many there are.
+
+    Reading one post of a story reads all posts that are folded with it.
+    """
+    ids: list[int] = _visible_ids.values(conn, list(post_ids), reader.tenant_id, reader.user_id)
+    if read is not None:
+        _mark(conn, _set_read, reader, folded.with_folded(conn, reader, ids), now if read else None)
+    if starred is not None:
+        _mark(conn, _set_starred, reader, ids, now if starred else None)
+    return len(ids)
+
+
+def _mark(conn: Connection, statement: Prepared, reader: Reader, ids: Sequence[int], time: datetime | None) -> None:
+    statement.many(conn, [(reader.tenant_id, reader.user_id, post_id, time) for post_id in ids])
+
+
 def folders(conn: Connection, reader: Reader) -> list[str]:
-    query = select(subscriptions.c.folder).where(_own(subscriptions, reader), subscriptions.c.folder.is_not(None))
-    return sorted(conn.execute(query.distinct()).scalars())
+    return sorted(_folders.values(conn, reader.tenant_id, reader.user_id))
+
+
+def versions(conn: Connection, reader: Reader, post_id: int) -> list[PostVersion]:
+    """Returns every text that a post has had, the newest first; none if the reader may not see the post."""
+    if one_post(conn, reader, post_id) is None:
+        return []
+    return [*_current_version.all(conn, post_id), *_past_versions.all(conn, post_id)]
+
+
+def version_at(found: Sequence[PostVersion], at: datetime) -> PostVersion | None:
+    """Returns the version that was current at this time; None: the post was not known then. Pure."""
+    return next((one for one in found if one.valid_from <= at and (one.valid_to is None or at < one.valid_to)), None)
 
 
 def _story(post: StreamPost, members: list[ShownMember]) -> Story:
@@ -202,68 +291,18 @@ def _story(post: StreamPost, members: list[ShownMember]) -> Story:
 
 
 def _only(post: StreamPost) -> ShownMember:
-    why = {"rule": "first", "score": 1.0, "why": "", "repeat_id": post.id, "story_id": post.id}
+    """Returns a post that is not folded as the only member of its story."""
     return ShownMember(
-        post.id,
-        post.source_id,
-        post.source,
-        post.url,
-        post.title,
-        post.created_at,
-        post.read,
-        **why,  # type: ignore[arg-type]
-    )
-
-
-def _own(personal: Table, reader: Reader) -> ColumnElement[bool]:
-    return and_(personal.c.tenant_id == reader.tenant_id, personal.c.user_id == reader.user_id)
-
-
-def _visible(reader: Reader, folder: str | None = None, kept: Table = posts) -> Any:
-    """A tenant sees a post only through a subscription.
-
-    `+ 0` keeps the planner from walking subscription by subscription and sorting everything at the end: the stream is
-    read along its index, and each post is asked whether it is followed.
-    """
-    followed = select(subscriptions.c.source_id).where(_own(subscriptions, reader))
-    if folder is not None:
-        followed = followed.where(subscriptions.c.folder == folder)
-    own_title = and_(_own(subscriptions, reader), subscriptions.c.source_id == kept.c.source_id)
-    own_state = and_(_own(post_states, reader), post_states.c.post_id == kept.c.id)
-    return (
-        select(
-            kept,
-            sources.c.kind.label("source_kind"),
-            sources.c.address,
-            func.coalesce(subscriptions.c.title, sources.c.title).label("source_title"),
-            post_states.c.read_at,
-            post_states.c.starred_at,
-        )
-        .join(sources, sources.c.id == kept.c.source_id)
-        .outerjoin(subscriptions, own_title)
-        .outerjoin(post_states, own_state)
-        .where((kept.c.source_id + 0).in_(followed))
-    )
-
-
-def _stream_row(row: Row[Any]) -> StreamPost:
-    return StreamPost(
-        id=row.id,
-        source_id=row.source_id,
-        source=row.source_title or row.address,
-        source_kind=row.source_kind,
-        source_post_id=row.source_post_id,
-        url=row.url,
-        title=row.title,
-        content=row.content,
-        author=row.author,
-        created_at=row.created_at,
-        fetched_at=row.fetched_at,
-        version=row.version,
-        lang=row.lang,
-        score=row.score,
-        num_comments=row.num_comments,
-        extra=row.extra,
-        read=row.read_at is not None,
-        starred=row.starred_at is not None,
+        post_id=post.id,
+        source_id=post.source_id,
+        source=post.source,
+        url=post.url,
+        title=post.title,
+        created_at=post.created_at,
+        read=post.read,
+        rule="first",
+        score=1.0,
+        why="",
+        repeat_id=post.id,
+        story_id=post.id,
     )

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from headwater.model import Post, SavedVisit, Source, SourceState, Visit
 from headwater.store import posts
-from headwater.store.sql import json_value, listed, moment, moment_or_none, portable
+from headwater.store.sql import columns, moment_or_none, portable
 from headwater.store.visits import newest_post
 
 MOST_TRUST = 8
@@ -20,12 +20,76 @@ LONGEST_LEASE = timedelta(days=30)
 FIRST_RETRY = timedelta(minutes=5)
 LONGEST_RETRY = timedelta(days=1)
 CALLBACK_ID_BYTES = 24
+SOONEST_VISIT = timedelta(minutes=5)  # after the last one, however often a hub pushes what cannot be parsed
 
-_COLUMNS = """h.source_id, s.kind, s.address, s.title, s.settings, s.active, h.hub, h.topic, h.callback_id, h.state,
-    h.lease_until, h.trust, h.failures FROM hub_subscriptions h JOIN sources s ON s.id = h.source_id"""
-_select_heard = portable(
-    "SELECT source_id, hub, topic, state, trust FROM hub_subscriptions WHERE source_id IN ??",
+
+class HubSubscription(NamedTuple):
+    """A source at a hub. `followed` is False once nobody follows the source: then we want to unsubscribe."""
+
+    source: Source
+    followed: bool
+    hub: str
+    topic: str
+    callback_id: str
+    state: str
+    lease_until: datetime | None
+    trust: int
+    failures: int
+
+    @property
+    def mode(self) -> str:
+        """What we want of the hub."""
+        return "subscribe" if self.followed else "unsubscribe"
+
+
+class HubReport(NamedTuple):
+    """What a visit found out about pushes: the hub and topic on its page, and how many posts no push had brought."""
+
+    source_id: int
+    hub: str | None
+    topic: str
+    missed: int
+
+
+class _KnownHub(NamedTuple):
+    source_id: int
+    hub: str | None = None
+    topic: str = ""
+    state: str = ""
+    trust: int = 1
+
+
+class _SubscriptionRow(NamedTuple):
+    source_id: int
+    kind: str
+    address: str
+    title: str
+    settings: dict[str, Any]
+    active: bool
+    hub: str
+    topic: str
+    callback_id: str
+    state: str
+    lease_until: datetime | None
+    trust: int
+    failures: int
+
+
+class _PushedSource(NamedTuple):
+    address: str
+    status: str
+    next_check_at: datetime
+    last_seen_created_at: datetime | None
+    lease_until: datetime | None
+
+
+_SUBSCRIPTION = """SELECT h.source_id, s.kind, s.address, s.title, s.settings, s.active, h.hub, h.topic, h.callback_id,
+        h.state, h.lease_until, h.trust, h.failures
+    FROM hub_subscriptions h JOIN sources s ON s.id = h.source_id"""
+_known_hubs = portable(
+    "SELECT source_id, hub, topic, state, trust FROM hub_subscriptions WHERE source_id IN (?)",
     postgresql=" ORDER BY source_id FOR UPDATE",
+    row=_KnownHub,
 )
 _offer = portable(
     """INSERT INTO hub_subscriptions (source_id, hub, topic, callback_id, state, next_try_at)
@@ -43,14 +107,15 @@ _drop_left = portable(
     "DELETE FROM hub_subscriptions WHERE state = 'leaving' AND (lease_until IS NULL OR lease_until <= ?)"
 )
 _select_due = portable(
-    f"SELECT {_COLUMNS} WHERE h.next_try_at <= ? ORDER BY h.next_try_at LIMIT ?",
+    f"{_SUBSCRIPTION} WHERE h.next_try_at <= ? ORDER BY h.next_try_at LIMIT ?",
     postgresql=" FOR UPDATE OF h SKIP LOCKED",
+    row=_SubscriptionRow,
 )
 _asked = portable(
     """UPDATE hub_subscriptions SET state = ?, trust = ?, failures = failures + 1, next_try_at = ?,
         active_since = CASE WHEN ? = 'requested' THEN NULL ELSE active_since END WHERE source_id = ?"""
 )
-_find = portable(f"SELECT {_COLUMNS} WHERE h.callback_id = ?")
+_find = portable(f"{_SUBSCRIPTION} WHERE h.callback_id = ?", row=_SubscriptionRow)
 _confirm = portable(
     """UPDATE hub_subscriptions SET state = 'active', lease_until = ?, next_try_at = ?, failures = 0,
         last_error = NULL, active_since = COALESCE(active_since, ?) WHERE callback_id = ?"""
@@ -70,12 +135,10 @@ _active_since = portable(
     "SELECT active_since FROM hub_subscriptions WHERE source_id = ? AND state = 'active' AND lease_until > ?"
 )
 
-SOONEST_VISIT = timedelta(minutes=5)  # after the last one, however often a hub pushes what cannot be read
-
 _select_source = portable(
-    """SELECT address, status, next_check_at, last_seen_created_at, lease_until FROM sources
-    WHERE id = ? AND active AND success_hit + empty_hit > 0""",
+    f"SELECT {columns(_PushedSource)} FROM sources WHERE id = ? AND active AND success_hit + empty_hit > 0",
     postgresql=" FOR UPDATE",
+    row=_PushedSource,
 )
 _move_watermark = portable("UPDATE sources SET last_seen_post_id = ?, last_seen_created_at = ? WHERE id = ?")
 _bring_forward = portable(
@@ -84,38 +147,10 @@ _bring_forward = portable(
 )
 
 
-class HubSubscription(NamedTuple):
-    """One source at one hub. `followed` is False once nobody follows the source: then the wish is to unsubscribe."""
-
-    source: Source
-    followed: bool
-    hub: str
-    topic: str
-    callback_id: str
-    state: str
-    lease_until: datetime | None
-    trust: int
-    failures: int
-
-    @property
-    def mode(self) -> str:
-        """What we want of the hub."""
-        return "subscribe" if self.followed else "unsubscribe"
-
-
-class HubReport(NamedTuple):
-    """What a visit told about pushes: the hub and topic its page offered, and how many posts no push had brought."""
-
-    source_id: int
-    hub: str | None
-    topic: str
-    missed: int
-
-
 def trust_after(trust: int, *, brought: int = 0, missed: int = 0) -> int:
-    """How many times rarer a source is polled, from 1 to MOST_TRUST. Pure.
+    """Returns how many times less often a source is polled, from 1 to MOST_TRUST. Pure.
 
-    A push that brought something raises it by one step; posts that a poll had to find halve it.
+    A push that brought something raises it by one; posts that a poll had to find halve it.
     """
     if missed:
         trust //= 2
@@ -125,29 +160,28 @@ def trust_after(trust: int, *, brought: int = 0, missed: int = 0) -> int:
 
 
 def retry_after(failures: int) -> timedelta:
-    """How long a hub that did not confirm is left alone. Doubles, is capped, and never stops for good."""
+    """Returns how long to wait before a hub that did not confirm is asked again. It doubles up to a limit."""
     return min(FIRST_RETRY * (1 << min(failures, 12)), LONGEST_RETRY)
 
 
 def save_reports(conn: Connection, heard: Sequence[HubReport], now: datetime) -> None:
-    """Write down which hubs visits were offered, and trust those less whose pushes had missed something."""
+    """Records the hubs that visits found, and lowers the trust in those whose pushes had missed something."""
     if not heard:
         return
-    rows = _select_heard.all(conn, listed(conn, [one.source_id for one in heard]))
-    known = {source_id: (hub, topic, state, trust) for source_id, hub, topic, state, trust in rows}
+    known = {one.source_id: one for one in _known_hubs.all(conn, [report.source_id for report in heard])}
     offers, trusts = [], []
     for source_id, hub, topic, missed in heard:
-        before_hub, before_topic, state, trust = known.get(source_id, (None, "", "", 1))
-        if hub is not None and (hub, topic) != (before_hub, before_topic):
+        before = known.get(source_id, _KnownHub(source_id))
+        if hub is not None and (hub, topic) != (before.hub, before.topic):
             offers.append((hub, topic, secrets.token_urlsafe(CALLBACK_ID_BYTES), now, source_id))
-        elif state == "active" and missed:
-            trusts.append((trust_after(trust, missed=missed), source_id))
+        elif before.state == "active" and missed:
+            trusts.append((trust_after(before.trust, missed=missed), source_id))
     _offer.many(conn, offers)
     _trust.many(conn, trusts)
 
 
 def take_due(conn: Connection, now: datetime, limit: int) -> list[HubSubscription]:
-    """Those whose hub is to be asked now. Their next try is set already, so that no other process asks as well."""
+    """Returns the subscriptions whose hub is to be asked now. Their next try is set, so no other process asks too."""
     _leave.once(conn, now)
     _drop_left.once(conn, now)
     due = [_subscription(row) for row in _select_due.all(conn, now, limit)]
@@ -156,12 +190,12 @@ def take_due(conn: Connection, now: datetime, limit: int) -> list[HubSubscriptio
 
 
 def find(conn: Connection, callback_id: str) -> HubSubscription | None:
-    rows = _find.all(conn, callback_id)
-    return _subscription(rows[0]) if rows else None
+    row = _find.first(conn, callback_id)
+    return _subscription(row) if row else None
 
 
 def confirm(conn: Connection, callback_id: str, lease: timedelta, now: datetime) -> None:
-    """The hub will push until the lease is over; it is asked again before that."""
+    """Records that the hub pushes until the lease ends. It is asked again before that."""
     lease = min(max(lease, SHORTEST_LEASE), LONGEST_LEASE)
     _confirm.once(conn, now + lease, now + lease * 4 / 5, now, callback_id)
 
@@ -171,7 +205,7 @@ def deny(conn: Connection, callback_id: str, reason: str, now: datetime) -> None
 
 
 def fail(conn: Connection, failures: Iterable[tuple[str, str]]) -> None:
-    """Write down why hubs could not be asked: (callback_id, error) each."""
+    """Records why hubs could not be asked: (callback_id, error) each."""
     _fail.many(conn, [(error, callback_id) for callback_id, error in failures])
 
 
@@ -180,14 +214,13 @@ def drop(conn: Connection, callback_id: str) -> None:
 
 
 def record_push(conn: Connection, source_id: int, brought: int, now: datetime) -> None:
-    for (trust,) in _select_trust.all(conn, source_id):
+    for trust in _select_trust.values(conn, source_id):
         _pushed.once(conn, trust_after(trust, brought=brought), now, source_id)
 
 
 def active_since(conn: Connection, source_id: int, now: datetime) -> datetime | None:
-    """Since when a hub pushes this source; None if it does not."""
-    rows = _active_since.all(conn, source_id, now)
-    return moment_or_none(rows[0][0]) if rows else None
+    """Returns since when a hub pushes this source; None if none does."""
+    return moment_or_none(_active_since.value(conn, source_id, now))
 
 
 def _asked_row(one: HubSubscription, now: datetime) -> tuple[Any, ...]:
@@ -197,54 +230,54 @@ def _asked_row(one: HubSubscription, now: datetime) -> tuple[Any, ...]:
     return (state, trust, now + retry_after(one.failures), state, one.source.id)
 
 
-def _subscription(row: tuple[Any, ...]) -> HubSubscription:
+def _subscription(row: _SubscriptionRow) -> HubSubscription:
     return HubSubscription(
-        source=Source(row[0], row[1], row[2], row[3], json_value(row[4])),
-        followed=bool(row[5]),
-        hub=row[6],
-        topic=row[7],
-        callback_id=row[8],
-        state=row[9],
-        lease_until=moment_or_none(row[10]),
-        trust=row[11],
-        failures=row[12],
+        source=Source(row.source_id, row.kind, row.address, row.title, row.settings),
+        followed=row.active,
+        hub=row.hub,
+        topic=row.topic,
+        callback_id=row.callback_id,
+        state=row.state,
+        lease_until=row.lease_until,
+        trust=row.trust,
+        failures=row.failures,
     )
 
 
 def save_push(conn: Connection, source_id: int, pushed: Sequence[Post], now: datetime) -> SavedVisit | None:
-    """Write these posts as a visit would; what is known already changes nothing.
+    """Writes these posts as a visit would. Known posts change nothing.
 
-    None where the source is not followed any more or was never visited: a first visit takes it that nothing is stored.
+    Returns None if the source is not followed any more or was never visited: a first visit assumes an empty store.
     """
-    rows = _select_source.all(conn, source_id)
-    if not rows:
+    source = _select_source.first(conn, source_id)
+    if source is None:
         return None
     known = posts.known_posts(conn, source_id, pushed)
     changes = [(source_id, change) for change in posts.changes(pushed, known)]
     stored = posts.write_changes(conn, changes, now)
-    moved = _move_on(conn, source_id, rows[0], newest_post(pushed), now)
-    address, status, next_check_at = rows[0][:3]
+    moved = _move_on(conn, source_id, source, newest_post(pushed), now)
     visit = Visit(
         source_id=source_id,
         lease="",
         started_at=now,
         seconds=0.0,
         outcome="ok",
-        status=status,
-        next_check_at=moment(next_check_at),
+        status=source.status,
+        next_check_at=source.next_check_at,
         state=SourceState(),
         posts=list(pushed),
     )
-    return SavedVisit(visit, address, True, status, stored, moved)
+    return SavedVisit(visit, source.address, True, source.status, stored, moved)
 
 
 def bring_forward(conn: Connection, source_id: int, now: datetime) -> bool:
-    """Have the source visited now instead of at its next time, unless it was visited just before."""
+    """Makes a source due now, unless it was visited just before."""
     return bool(_bring_forward.once(conn, now, source_id, now, now, now - SOONEST_VISIT))
 
 
-def _move_on(conn: Connection, source_id: int, row: tuple[Any, ...], newest: Post | None, now: datetime) -> bool:
-    seen, leased = moment_or_none(row[3]), moment_or_none(row[4])
+def _move_on(conn: Connection, source_id: int, source: _PushedSource, newest: Post | None, now: datetime) -> bool:
+    """Moves the watermark to the newest post, unless a visit is under way. Returns whether it moved."""
+    seen, leased = source.last_seen_created_at, source.lease_until
     if newest is None or (leased is not None and leased > now) or (seen is not None and newest.created_at <= seen):
         return False
     _move_watermark.once(conn, newest.source_post_id, newest.created_at, source_id)

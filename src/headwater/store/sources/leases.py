@@ -1,8 +1,9 @@
-"""Who is due, and whose turn it is: claims sources for a visit, over all processes on one database.
+"""Leases on due sources, and slots in the queues of their hosts, across all processes on one database.
 
-A claim is one transaction: due sources are taken in order, each host gives out slots at least `gap` apart, and a source
-whose slot lies further away than `LOOK_AHEAD` is put back with a ticket for that slot: deferred, not failed. A ticket
-that was missed (downtime) is exchanged for a new one, so a restart with thousands of due sources becomes no storm.
+A claim is one transaction. Due sources are taken in order, and each host gives out slots at least `gap` apart. A source
+whose slot is further away than `LOOK_AHEAD` is put back with a ticket for that slot: it is deferred, not failed. A
+ticket that was missed during downtime is exchanged for a new one, so that a restart with thousands of due sources does
+not send thousands of requests at once.
 """
 
 from __future__ import annotations
@@ -14,26 +15,52 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import DueSource, Source, SourceState
-from headwater.store.sql import json_value, listed, moment, moment_or_none, portable
+from headwater.store.sql import columns, moment, moment_or_none, portable
 
 LOOK_AHEAD = timedelta(seconds=2)
-LONGEST_JUMP = timedelta(minutes=5)  # a clock that is off by less corrects itself
+LONGEST_JUMP = timedelta(minutes=5)  # a smaller error of the clock needs no repair
 LONGEST_HOLD = timedelta(days=2)
 SPREAD = timedelta(minutes=1)
 HEAL_STEP = 500
 
-_COLUMNS = """id, kind, address, title, settings, etag, last_modified, body_hash, last_seen_post_id,
-    last_seen_created_at, validated_at, host, interval_seconds, consecutive_failures, status, turn_at, credential, note,
-    (SELECT trust FROM hub_subscriptions h
+
+class _FreeSource(NamedTuple):
+    """A source that nobody visits. `push_trust` is None unless a hub pushes it."""
+
+    id: int
+    kind: str
+    address: str
+    title: str
+    settings: dict[str, Any]
+    etag: str | None
+    last_modified: str | None
+    body_hash: bytes | None
+    last_seen_post_id: str | None
+    last_seen_created_at: datetime | None
+    validated_at: datetime | None
+    host: str
+    interval_seconds: int | None
+    consecutive_failures: int
+    status: str
+    turn_at: datetime | None
+    credential: bytes | None
+    note: str
+    push_trust: int | None
+
+
+_TRUST = """(SELECT trust FROM hub_subscriptions h
         WHERE h.source_id = sources.id AND h.state = 'active' AND h.lease_until > ?)"""
-_FREE = f"SELECT {_COLUMNS} FROM sources WHERE (lease_until IS NULL OR lease_until <= ?)"
+_FREE = f"""SELECT {columns(_FreeSource).replace("push_trust", _TRUST)} FROM sources
+    WHERE (lease_until IS NULL OR lease_until <= ?)"""
 
 _select_due = portable(
-    f"{_FREE} AND active AND next_check_at <= ? ORDER BY next_check_at LIMIT ?", postgresql=" FOR UPDATE SKIP LOCKED"
+    f"{_FREE} AND active AND next_check_at <= ? ORDER BY next_check_at LIMIT ?",
+    postgresql=" FOR UPDATE SKIP LOCKED",
+    row=_FreeSource,
 )
-_select_named = portable(f"{_FREE} AND id IN ??", postgresql=" FOR UPDATE SKIP LOCKED")
+_select_named = portable(f"{_FREE} AND id IN (?)", postgresql=" FOR UPDATE SKIP LOCKED", row=_FreeSource)
 _select_hosts = portable(
-    "SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE host IN ??", postgresql=" ORDER BY host FOR UPDATE"
+    "SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE host IN (?)", postgresql=" ORDER BY host FOR UPDATE"
 )
 _select_held = portable("SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE held_until > ?")
 _lease = portable(
@@ -69,14 +96,14 @@ _next_due = portable("SELECT MIN(next_check_at) FROM sources WHERE active")
 
 
 class WaitingSource(NamedTuple):
-    """A due source, as far as its host's queue is concerned."""
+    """A due source as the queue of its host sees it. `turn_at` is its ticket."""
 
     host: str
     turn_at: datetime | None
 
 
 class HostQueue(NamedTuple):
-    """`gap` is how far apart the host itself wants requests."""
+    """`gap` is how far apart the host itself wants requests to be."""
 
     next_at: datetime
     held_until: datetime | None = None
@@ -92,7 +119,7 @@ class Slot(NamedTuple):
 def assign_slots(
     waiting: Iterable[WaitingSource], queues: dict[str, HostQueue], now: datetime, gap: timedelta
 ) -> tuple[list[Slot], dict[str, HostQueue]]:
-    """Give each waiting source its slot, in order. Pure; returns the slots and the queues as they are afterwards."""
+    """Assigns a slot to each waiting source, in order. Returns the slots and the queues as they are then. Pure."""
     queues = dict(queues)
     slots = []
     for source in waiting:
@@ -111,7 +138,7 @@ def assign_slots(
 def claim_due(
     conn: Connection, *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta, limit: int
 ) -> list[DueSource]:
-    """Take up to `limit` due sources. Ones that must wait for their host are put back with a ticket."""
+    """Leases up to `limit` due sources. Those that have to wait for their host are put back with a ticket."""
     rows = _select_due.all(conn, now, now, now, limit)
     return _grant(conn, rows, now, lease, now + lease_for, gap)
 
@@ -119,15 +146,15 @@ def claim_due(
 def claim_named(
     conn: Connection, ids: Sequence[int], *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta
 ) -> list[DueSource]:
-    """Take these sources now, due or not, unless somebody is visiting them; their hosts' queues are respected."""
-    rows = _select_named.all(conn, now, now, listed(conn, ids))
+    """Leases these sources, due or not, unless they are being visited. They wait for their hosts as others do."""
+    rows = _select_named.all(conn, now, now, list(ids))
     order = {id: place for place, id in enumerate(ids)}
-    rows.sort(key=lambda row: order[row[0]])
+    rows.sort(key=lambda row: order[row.id])
     return _grant(conn, rows, now, lease, now + lease_for, gap)
 
 
 def reserve_slot(conn: Connection, host: str, *, now: datetime, gap: timedelta, within: timedelta) -> Slot:
-    """A slot for one more request of a visit under way. It is taken only if it comes `within` the time given."""
+    """Finds a slot for a further request of a visit, and reserves it if it comes `within` the time given."""
     before = _queues(conn, {host}, now, gap)
     [slot], after = assign_slots([WaitingSource(host, None)], before, now, gap)
     granted = slot.at <= now + within
@@ -137,18 +164,19 @@ def reserve_slot(conn: Connection, host: str, *, now: datetime, gap: timedelta, 
 
 
 def set_crawl_delay(conn: Connection, host: str, gap: timedelta, now: datetime) -> None:
-    """The host wants requests so far apart; nothing: as far as everywhere."""
+    """Records how far apart the host wants requests to be; 0: as everywhere."""
     _widen_gap.once(conn, host, now, gap.total_seconds() or None)
 
 
 def holds(conn: Connection, source_id: int, lease: str, now: datetime) -> bool:
-    """Whether this lease still is the right to visit the source; on PostgreSQL it stays so until the commit."""
-    rows = _holder.all(conn, source_id)
-    return bool(rows) and rows[0][0] == lease and rows[0][1] is not None and moment(rows[0][1]) > now
+    """Returns whether this lease is still valid. On PostgreSQL it stays valid until the transaction ends."""
+    for owner, until in _holder.all(conn, source_id):
+        return owner == lease and until is not None and moment(until) > now
+    return False
 
 
 def reserve_slots(conn: Connection, hosts: Sequence[str], now: datetime, gap: timedelta) -> dict[str, datetime]:
-    """A slot in the queue of each of these hosts, for a request that is no visit; none where there is a queue."""
+    """Reserves a slot at each of these hosts for a request that is no visit, except at hosts that have a queue."""
     waiting = [WaitingSource(host, None) for host in sorted(set(hosts))]
     before = _queues(conn, {source.host for source in waiting}, now, gap) if waiting else {}
     slots, after = assign_slots(waiting, before, now, gap)
@@ -159,27 +187,27 @@ def reserve_slots(conn: Connection, hosts: Sequence[str], now: datetime, gap: ti
 
 
 def next_due(conn: Connection) -> datetime | None:
-    return moment_or_none(_next_due.all(conn)[0][0])
+    return moment_or_none(_next_due.value(conn))
 
 
 def due_ids(conn: Connection, now: datetime) -> list[int]:
-    return [row[0] for row in _due_ids.all(conn, now)]
+    return _due_ids.values(conn, now)
 
 
 def pause_host(conn: Connection, host: str, now: datetime, until: datetime) -> None:
-    """The host asked for quiet: nothing queued for it goes out before `until`."""
+    """Holds back every request to a host that asked for a pause, until `until`."""
     _hold_host.once(conn, host, now, until)
 
 
 def release(conn: Connection, held: Sequence[tuple[int, str]], now: datetime) -> None:
-    """Return (source id, lease) pairs that were not visited after all; they are due at once."""
+    """Gives back leases, (source id, lease) each, on sources that were not visited. They are due at once."""
     _give_back.many(conn, [(now, source_id, lease) for source_id, lease in held])
 
 
 def heal_clock(conn: Connection, now: datetime, lease_for: timedelta) -> int:
-    """After the clock went back: free what claims to be held or crawled in the future, spread over ten minutes (H93).
+    """Frees what was leased or crawled in the future, after the clock was set back. Spreads it over ten minutes.
 
-    A clock that went forward needs nothing: sources become due early, and their hosts' queues space them out.
+    A clock that was set forward needs no repair: sources become due early, and the queues of their hosts space them.
     """
     _free_stuck.once(conn, now, now + lease_for + LONGEST_JUMP)
     _free_hosts.once(conn, now + LONGEST_HOLD, now + LONGEST_HOLD)
@@ -190,17 +218,17 @@ def heal_clock(conn: Connection, now: datetime, lease_for: timedelta) -> int:
 
 
 def _grant(
-    conn: Connection, rows: list[tuple[Any, ...]], now: datetime, lease: str, lease_until: datetime, gap: timedelta
+    conn: Connection, rows: list[_FreeSource], now: datetime, lease: str, lease_until: datetime, gap: timedelta
 ) -> list[DueSource]:
     if not rows:
         return []
-    waiting = [WaitingSource(row[11], moment_or_none(row[15])) for row in rows]
+    waiting = [WaitingSource(row.host, row.turn_at) for row in rows]
     before = _queues(conn, {source.host for source in waiting}, now, gap)
     slots, after = assign_slots(waiting, before, now, gap)
     granted = [(row, slot) for row, slot in zip(rows, slots, strict=True) if slot.granted]
     put_back = [(row, slot) for row, slot in zip(rows, slots, strict=True) if not slot.granted]
-    _lease.many(conn, [(lease, lease_until, lease_until, row[0]) for row, _ in granted])
-    _defer.many(conn, [(slot.at - LOOK_AHEAD, slot.at, _why(row[11], slot), row[0]) for row, slot in put_back])
+    _lease.many(conn, [(lease, lease_until, lease_until, row.id) for row, _ in granted])
+    _defer.many(conn, [(slot.at - LOOK_AHEAD, slot.at, _why(row.host, slot), row.id) for row, slot in put_back])
     if gap:
         changed = sorted(host for host in after if after[host] != before.get(host))
         _advance_host.many(conn, [(host, after[host].next_at) for host in changed])
@@ -208,7 +236,7 @@ def _grant(
 
 
 def _queues(conn: Connection, hosts: set[str], now: datetime, gap: timedelta) -> dict[str, HostQueue]:
-    rows = _select_hosts.all(conn, listed(conn, sorted(hosts))) if gap else _select_held.all(conn, now)
+    rows = _select_hosts.all(conn, sorted(hosts)) if gap else _select_held.all(conn, now)
     return {
         host: HostQueue(moment(next_at), moment_or_none(held), timedelta(seconds=own_gap or 0))
         for host, next_at, held, own_gap in rows
@@ -219,18 +247,25 @@ def _why(host: str, slot: Slot) -> str:
     return f"{host} asked for a pause" if slot.held else f"its turn at {host}"
 
 
-def _due(row: tuple[Any, ...], lease: str, lease_until: datetime, start_at: datetime) -> DueSource:
+def _due(row: _FreeSource, lease: str, lease_until: datetime, start_at: datetime) -> DueSource:
     return DueSource(
-        source=Source(row[0], row[1], row[2], row[3], json_value(row[4])),
-        state=SourceState(row[5], row[6], row[7], row[8], moment_or_none(row[9]), moment_or_none(row[10])),
+        source=Source(row.id, row.kind, row.address, row.title, row.settings),
+        state=SourceState(
+            etag=row.etag,
+            last_modified=row.last_modified,
+            body_hash=row.body_hash,
+            last_seen_post_id=row.last_seen_post_id,
+            last_seen_created_at=row.last_seen_created_at,
+            validated_at=row.validated_at,
+        ),
         lease=lease,
         lease_until=lease_until,
         start_at=start_at,
-        host=row[11],
-        interval_seconds=row[12],
-        consecutive_failures=row[13],
-        status=row[14],
-        credential=row[16],
-        note=row[17],
-        push_trust=row[18] or 1,
+        host=row.host,
+        interval_seconds=row.interval_seconds,
+        consecutive_failures=row.consecutive_failures,
+        status=row.status,
+        credential=row.credential,
+        note=row.note,
+        push_trust=row.push_trust or 1,
     )

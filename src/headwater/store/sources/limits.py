@@ -1,4 +1,4 @@
-"""What may be asked of a server: budgets of requests, requests paid by the month, robots.txt rules."""
+"""How much a server may be asked: budgets of requests, requests that are paid by the month, robots.txt."""
 
 from __future__ import annotations
 
@@ -9,11 +9,49 @@ from sqlalchemy import Connection
 
 from headwater.store.sql import Prepared, moment, portable
 
-LONGEST_JUMP = timedelta(minutes=5)  # a place used later than this from now was taken before the clock went back
-_TAKE = """UPDATE request_budgets SET used_at = {p}, free_at = {p} WHERE name = {p} AND place = (
-        SELECT place FROM request_budgets WHERE name = {p} AND place < {p} AND (free_at <= {p} OR used_at > {p})
+LONGEST_JUMP = timedelta(minutes=5)  # a place used later than this was taken before the clock was set back
+NOTES_LIVE = timedelta(days=1)
+
+
+class Budget(NamedTuple):
+    """At most `requests` in any `window`."""
+
+    name: str
+    requests: int
+    window: timedelta
+
+
+class MonthlyUse(NamedTuple):
+    """What was used in a month."""
+
+    requests: int = 0
+    posts: int = 0
+
+
+class MonthlyAllowance(NamedTuple):
+    """What may be used in a month; 0: any number."""
+
+    requests: int
+    posts: int
+
+    def is_spent_by(self, used: MonthlyUse) -> bool:
+        return any(most and had >= most for most, had in zip(self, used, strict=True))
+
+
+class RobotsRules(NamedTuple):
+    """What the server at `origin` (scheme, host and port) answered. `text` is empty if it has no rules."""
+
+    origin: str
+    status: int
+    text: str
+    fetched_at: datetime
+
+
+_TAKE = """UPDATE request_budgets SET used_at = :now, free_at = :until WHERE name = :name AND place = (
+        SELECT place FROM request_budgets
+        WHERE name = :name AND place < :places AND (free_at <= :now OR used_at > :latest)
         ORDER BY free_at, place LIMIT 1 {lock}) RETURNING place"""
-_take = Prepared(sqlite=_TAKE.format(p="?", lock=""), postgresql=_TAKE.format(p="%s", lock="FOR UPDATE SKIP LOCKED"))
+_take = Prepared(sqlite=_TAKE.format(lock=""), postgresql=_TAKE.format(lock="FOR UPDATE SKIP LOCKED"))
 _count = portable("SELECT count(*) FROM request_budgets WHERE name = ? AND place < ?")
 _add = portable("INSERT INTO request_budgets (name, place, free_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
 _next_free = portable("SELECT MIN(free_at) FROM request_budgets WHERE name = ? AND place < ?")
@@ -25,55 +63,45 @@ _note = portable(
 )
 _forget_notes = portable("DELETE FROM budget_use WHERE name = ? AND minute < ?")
 _notes = portable("SELECT minute, used FROM budget_use WHERE name = ? AND minute >= ? ORDER BY minute")
-NOTES_LIVE = timedelta(days=1)
-
 _count_request = portable(
-    """INSERT INTO meters (name, month, requests, posts) VALUES (?, ?, 1, 0)
+    """INSERT INTO meters (name, month, requests, posts) VALUES (:name, :month, 1, 0)
     ON CONFLICT (name, month) DO UPDATE SET requests = meters.requests + 1
-    WHERE (? = 0 OR meters.requests < ?) AND (? = 0 OR meters.posts < ?) RETURNING requests"""
+    WHERE (:requests = 0 OR meters.requests < :requests) AND (:posts = 0 OR meters.posts < :posts) RETURNING requests"""
 )
 _count_posts = portable("UPDATE meters SET posts = posts + ? WHERE name = ? AND month = ?")
-_used = portable("SELECT requests, posts FROM meters WHERE name = ? AND month = ?")
+_used = portable("SELECT requests, posts FROM meters WHERE name = ? AND month = ?", row=MonthlyUse)
 
-_load = portable("SELECT origin, status, rules, fetched_at FROM robots WHERE origin = ?")
-_save = portable(
+_load_robots = portable("SELECT origin, status, rules, fetched_at FROM robots WHERE origin = ?", row=RobotsRules)
+_save_robots = portable(
     """INSERT INTO robots (origin, status, rules, fetched_at) VALUES (?, ?, ?, ?)
     ON CONFLICT (origin) DO UPDATE SET status = excluded.status, rules = excluded.rules,
         fetched_at = excluded.fetched_at"""
 )
 
 
-class Budget(NamedTuple):
-    """At most `requests` in any `window`."""
-
-    name: str
-    requests: int
-    window: timedelta
-
-
 def reserve(conn: Connection, budget: Budget, now: datetime) -> datetime | None:
-    """Take a place for one request; None: it is yours. Otherwise the time at which to ask again."""
+    """Takes a place for one request. Returns None if it was taken, otherwise the time at which to ask again."""
     if _taken(conn, budget, now):
         return None
-    if _count.all(conn, budget.name, budget.requests)[0][0] < budget.requests:
+    if _count.value(conn, budget.name, budget.requests) < budget.requests:
         _add.many(conn, [(budget.name, place, now) for place in range(budget.requests)])
         if _taken(conn, budget, now):
             return None
-    return moment(_next_free.all(conn, budget.name, budget.requests)[0][0])
+    return moment(_next_free.value(conn, budget.name, budget.requests))
 
 
 def pause(conn: Connection, budget: Budget, until: datetime) -> None:
-    """Whoever is asked says that we have asked enough: nothing more before `until`."""
+    """Takes away every place until `until`: the server said that we have asked enough."""
     _hold.once(conn, until, budget.name, until)
 
 
 def used(conn: Connection, budget: Budget, now: datetime) -> int:
-    """How many requests the window that ends now holds."""
-    return int(_used_since.all(conn, budget.name, now - budget.window)[0][0])
+    """Returns how many requests are in the window that ends now."""
+    return int(_used_since.value(conn, budget.name, now - budget.window))
 
 
 def record_use(conn: Connection, budget: Budget, now: datetime) -> int:
-    """Write down how many requests the window that ends now holds, for the minute; returns the number."""
+    """Records for this minute how many requests are in the window that ends now. Returns the number."""
     count = used(conn, budget, now)
     _note.once(conn, budget.name, now.replace(second=0, microsecond=0), count)
     _forget_notes.once(conn, budget.name, now - NOTES_LIVE)
@@ -81,46 +109,28 @@ def record_use(conn: Connection, budget: Budget, now: datetime) -> int:
 
 
 def use_since(conn: Connection, budget: Budget, since: datetime) -> dict[datetime, int]:
-    """What was written down for each minute since then."""
+    """Returns what was recorded for each minute since then."""
     return {moment(minute): count for minute, count in _notes.all(conn, budget.name, since)}
 
 
 def _taken(conn: Connection, budget: Budget, now: datetime) -> bool:
-    name, until = budget.name, now + budget.window
-    return bool(_take.all(conn, now, until, name, name, budget.requests, now, now + LONGEST_JUMP))
-
-
-class MonthlyUse(NamedTuple):
-    """So much of a month."""
-
-    requests: int = 0
-    posts: int = 0
-
-
-class MonthlyAllowance(NamedTuple):
-    """So much may be used in a month; 0: any number."""
-
-    requests: int
-    posts: int
-
-    def is_spent_by(self, used: MonthlyUse) -> bool:
-        return any(most and had >= most for most, had in zip(self, used, strict=True))
+    until, latest = now + budget.window, now + LONGEST_JUMP
+    return bool(_take.all(conn, name=budget.name, places=budget.requests, now=now, until=until, latest=latest))
 
 
 def count_request(conn: Connection, name: str, allowance: MonthlyAllowance, now: datetime) -> bool:
-    """Count one request of this month; False: the month is spent, and nothing was counted."""
-    requests, posts = allowance
-    return bool(_count_request.all(conn, name, month_of(now), requests, requests, posts, posts))
+    """Counts one request of this month. Returns False, and counts nothing, if the month is used up."""
+    month = month_of(now)
+    return bool(_count_request.all(conn, name=name, month=month, requests=allowance.requests, posts=allowance.posts))
 
 
 def count_posts(conn: Connection, name: str, posts: int, now: datetime) -> None:
-    """Count the posts that a counted request brought."""
+    """Counts the posts that a counted request brought."""
     _count_posts.once(conn, posts, name, month_of(now))
 
 
 def used_this_month(conn: Connection, name: str, now: datetime) -> MonthlyUse:
-    rows = _used.all(conn, name, month_of(now))
-    return MonthlyUse(*rows[0]) if rows else MonthlyUse()
+    return _used.first(conn, name, month_of(now)) or MonthlyUse()
 
 
 def month_of(now: datetime) -> str:
@@ -128,24 +138,14 @@ def month_of(now: datetime) -> str:
 
 
 def month_ends(now: datetime) -> datetime:
-    """When the next month begins."""
+    """Returns when the next month begins."""
     year, month = (now.year + 1, 1) if now.month == 12 else (now.year, now.month + 1)
     return now.replace(year=year, month=month, day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
-class RobotsRules(NamedTuple):
-    """What the server at `origin` (scheme, host and port) answered; `text` is empty where it has no rules."""
-
-    origin: str
-    status: int
-    text: str
-    fetched_at: datetime
-
-
 def load_robots(conn: Connection, origin: str) -> RobotsRules | None:
-    rows = _load.all(conn, origin)
-    return RobotsRules(*rows[0])._replace(fetched_at=moment(rows[0][3])) if rows else None
+    return _load_robots.first(conn, origin)
 
 
 def save_robots(conn: Connection, rules: RobotsRules) -> None:
-    _save.once(conn, *rules)
+    _save_robots.once(conn, *rules)

@@ -1,20 +1,20 @@
-"""The stream with each story once, as one reader folds it: off, repeats only, or stories; by score; not some sources.
+"""Stories as one reader folds them: not at all, repeats only, or all of a story; from a score on; not some sources.
 
-The entry of a story stands where its earliest member stands that the reader may see. Which post that is differs from
-reader to reader, so it is decided while reading, along the index of the story.
+A story is shown as the earliest of its members that the reader may see. Which post that is differs from reader to
+reader, so it is decided while reading, along the index of the story.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, exists, func, or_, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store.tables import fold_settings, post_states, posts, posts_hot, sources, story_members, subscriptions
+from headwater.store.sql import Prepared, portable, row_maker
 
 LEVELS = ("off", "repeats", "stories")
 MOST_MEMBERS = 200  # of one story that are shown
@@ -28,7 +28,7 @@ class FoldSettings(NamedTuple):
 
 
 class ShownMember(NamedTuple):
-    """A post within a story: what it is, and why it is here."""
+    """A post as a member of a story, and why it is one."""
 
     post_id: int
     source_id: int
@@ -44,129 +44,109 @@ class ShownMember(NamedTuple):
     story_id: int
 
 
+class _ColdPost(NamedTuple):
+    id: int
+    url: str | None
+    title: str
+
+
+_GROUPS = {"stories": "story_id", "repeats": "repeat_id"}
+# A member is folded if it began the group, or if its score is high enough for the reader.
+_COUNTS = "({member}.post_id = {member}.{group} OR {member}.score >= :threshold)"
+_MAY_FOLD = "SELECT source_id FROM subscriptions WHERE tenant_id = :tenant_id AND user_id = :user_id AND fold"
+
+_settings = portable("SELECT level, threshold FROM fold_settings WHERE tenant_id = ? AND user_id = ?", row=FoldSettings)
+_save_settings = portable(
+    """INSERT INTO fold_settings (tenant_id, user_id, level, threshold) VALUES (?, ?, ?, ?)
+    ON CONFLICT (tenant_id, user_id) DO UPDATE SET level = excluded.level, threshold = excluded.threshold"""
+)
+_set_folding = portable("UPDATE subscriptions SET fold = ? WHERE tenant_id = ? AND user_id = ? AND source_id = ?")
+_cold_posts = portable("SELECT id, url, title FROM posts WHERE id IN (?)", row=_ColdPost)
+_member = row_maker(ShownMember)
+
+
 def settings_of(conn: Connection, reader: Reader) -> FoldSettings:
-    query = select(fold_settings.c.level, fold_settings.c.threshold).where(
-        fold_settings.c.tenant_id == reader.tenant_id, fold_settings.c.user_id == reader.user_id
-    )
-    row = conn.execute(query).first()
-    return FoldSettings(*row) if row else FoldSettings()
+    return _settings.first(conn, reader.tenant_id, reader.user_id) or FoldSettings()
 
 
 def save_settings(conn: Connection, reader: Reader, wanted: FoldSettings) -> None:
-    insert = postgresql.insert if conn.dialect.name == "postgresql" else sqlite.insert
-    whose = {"tenant_id": reader.tenant_id, "user_id": reader.user_id}
-    conn.execute(
-        insert(fold_settings)
-        .values(**whose, **wanted._asdict())
-        .on_conflict_do_update(index_elements=list(whose), set_=wanted._asdict())
-    )
+    _save_settings.once(conn, reader.tenant_id, reader.user_id, wanted.level, wanted.threshold)
 
 
 def set_folding(conn: Connection, reader: Reader, source_id: int, *, fold: bool) -> bool:
-    """Whether posts of this source may be folded for this reader; returns whether they follow it."""
-    own = and_(
-        subscriptions.c.tenant_id == reader.tenant_id,
-        subscriptions.c.user_id == reader.user_id,
-        subscriptions.c.source_id == source_id,
-    )
-    return conn.execute(update(subscriptions).where(own).values(fold=fold)).rowcount > 0
+    """Sets whether posts of a source are folded for a reader. Returns whether the reader follows it."""
+    return _set_folding.once(conn, fold, reader.tenant_id, reader.user_id, source_id) > 0
 
 
-def is_shown(
-    reader: Reader, wanted: FoldSettings, post_id: ColumnElement[int], *, folder: str | None, source_id: int | None
-) -> ColumnElement[bool]:
-    """Whether a post has an entry of its own: no earlier post of its story has it."""
-    own, earlier = story_members.alias("own"), story_members.alias("earlier")
-    may_fold = _may_fold(reader)
-    if folder is not None:
-        may_fold = may_fold.where(subscriptions.c.folder == folder)
-    if source_id is not None:
-        may_fold = may_fold.where(subscriptions.c.source_id == source_id)
-    told_earlier = (
-        select(own.c.post_id)
-        .join(earlier, _group(earlier, wanted) == _group(own, wanted))
-        .where(own.c.post_id == post_id)
-        .where(tuple_(earlier.c.created_at, earlier.c.post_id) < tuple_(own.c.created_at, own.c.post_id))
-        .where(_counts(own, wanted), _counts(earlier, wanted))
-        .where((own.c.source_id + 0).in_(may_fold), (earlier.c.source_id + 0).in_(may_fold))
-    )
-    return ~exists(told_earlier)
+def is_shown(level: str, *, folder: bool, source: bool) -> str:
+    """Returns the condition that the post `p` has an entry of its own: no earlier post of its story has it."""
+    group = _GROUPS[level]
+    may_fold = _MAY_FOLD + " AND folder = :folder" * folder + " AND source_id = :source_id" * source
+    return f"""NOT EXISTS (SELECT 1 FROM story_members own JOIN story_members earlier ON earlier.{group} = own.{group}
+        WHERE own.post_id = p.id AND (earlier.created_at, earlier.post_id) < (own.created_at, own.post_id)
+            AND {_counts("own", group)} AND {_counts("earlier", group)}
+            AND own.source_id + 0 IN ({may_fold}) AND earlier.source_id + 0 IN ({may_fold}))"""
 
 
 def members(
     conn: Connection, reader: Reader, wanted: FoldSettings, post_ids: Sequence[int]
 ) -> dict[int, list[ShownMember]]:
-    """For each of these posts, all that is folded with it and that the reader may see, the earliest first."""
+    """Returns, for each of these posts, all posts that are folded with it and visible, the earliest first."""
     if wanted.level == "off" or not post_ids:
         return {}
-    rows = conn.execute(_members_query(reader, wanted, post_ids)).all()
-    elsewhere = _as_in_cold_store(conn, [row.post_id for row in rows if row.title is None])
+    rows = _members(wanted.level).all(
+        conn,
+        tenant_id=reader.tenant_id,
+        user_id=reader.user_id,
+        threshold=wanted.threshold,
+        ids=list(post_ids),
+    )
     found: dict[int, list[ShownMember]] = {}
-    for row in rows:
-        story = found.setdefault(row.entry, [])
+    for entry, *member in rows:
+        story = found.setdefault(entry, [])
         if len(story) < MOST_MEMBERS:
-            member = ShownMember(*row[1:])
-            url, title = elsewhere.get(member.post_id, (member.url, member.title))
-            story.append(member._replace(url=url, title=title))
-    return found
+            story.append(_member(member))
+    return _with_cold_titles(conn, found)
 
 
-def _members_query(reader: Reader, wanted: FoldSettings, post_ids: Sequence[int]) -> Select[Any]:
-    """What the hot store has of the members; of the others there is no title."""
-    own, other = story_members.alias("own"), story_members.alias("other")
-    return (
-        select(
-            own.c.post_id.label("entry"),
-            other.c.post_id,
-            other.c.source_id,
-            func.coalesce(subscriptions.c.title, sources.c.title, sources.c.address).label("source"),
-            posts_hot.c.url,
-            posts_hot.c.title,
-            other.c.created_at,
-            post_states.c.read_at.is_not(None).label("read"),
-            *(other.c[name] for name in ("rule", "score", "why", "repeat_id", "story_id")),
-        )
-        .select_from(own)
-        .join(other, _group(other, wanted) == _group(own, wanted))
-        .join(sources, sources.c.id == other.c.source_id)
-        .join(subscriptions, and_(_follows(reader), subscriptions.c.source_id == other.c.source_id))
-        .outerjoin(posts_hot, posts_hot.c.id == other.c.post_id)
-        .outerjoin(post_states, and_(_states(reader), post_states.c.post_id == other.c.post_id))
-        .where(own.c.post_id.in_(post_ids), _counts(own, wanted), _counts(other, wanted))
-        .where(or_(own.c.post_id == other.c.post_id, subscriptions.c.fold & own.c.source_id.in_(_may_fold(reader))))
-        .order_by(other.c.created_at, other.c.post_id)
+@cache
+def _members(level: str) -> Prepared:
+    """Returns the query for the members of stories. Those that are not in the hot store have no title."""
+    group = _GROUPS[level]
+    return portable(
+        f"""SELECT own.post_id, other.post_id, other.source_id, COALESCE(f.title, s.title, s.address),
+            hot.url, hot.title, other.created_at, state.read_at IS NOT NULL,
+            other.rule, other.score, other.why, other.repeat_id, other.story_id
+        FROM story_members own JOIN story_members other ON other.{group} = own.{group}
+        JOIN sources s ON s.id = other.source_id
+        JOIN subscriptions f ON f.tenant_id = :tenant_id AND f.user_id = :user_id AND f.source_id = other.source_id
+        LEFT JOIN posts_hot hot ON hot.id = other.post_id
+        LEFT JOIN post_states state
+            ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = other.post_id
+        WHERE own.post_id IN (:ids) AND {_counts("own", group)} AND {_counts("other", group)}
+            AND (own.post_id = other.post_id OR (f.fold AND own.source_id IN ({_MAY_FOLD})))
+        ORDER BY other.created_at, other.post_id"""
     )
 
 
-def _as_in_cold_store(conn: Connection, post_ids: Sequence[int]) -> dict[int, tuple[str | None, str]]:
-    if not post_ids:
-        return {}
-    query = select(posts.c.id, posts.c.url, posts.c.title).where(posts.c.id.in_(post_ids))
-    return {row.id: (row.url, row.title) for row in conn.execute(query)}
+def _with_cold_titles(conn: Connection, found: dict[int, list[ShownMember]]) -> dict[int, list[ShownMember]]:
+    missing = [member.post_id for story in found.values() for member in story if member.title is None]
+    if not missing:
+        return found
+    cold = {post.id: post for post in _cold_posts.all(conn, missing)}
+    return {entry: [_with_title(member, cold) for member in story] for entry, story in found.items()}
+
+
+def _with_title(member: ShownMember, cold: dict[int, _ColdPost]) -> ShownMember:
+    post = cold.get(member.post_id)
+    return member._replace(url=post.url, title=post.title) if post else member
 
 
 def with_folded(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[int]:
-    """These posts and all that is folded with them for this reader."""
+    """Returns these posts and all that are folded with them for this reader."""
     found = members(conn, reader, settings_of(conn, reader), post_ids)
     return sorted({*post_ids, *(member.post_id for story in found.values() for member in story)})
 
 
-def _group(member: FromClause, wanted: FoldSettings) -> ColumnElement[Any]:
-    return member.c.story_id if wanted.level == "stories" else member.c.repeat_id
-
-
-def _counts(member: FromClause, wanted: FoldSettings) -> ColumnElement[bool]:
-    """Whether the reader takes this post for a part of its story: what began it is, the rest by its score."""
-    return or_(member.c.post_id == _group(member, wanted), member.c.score >= wanted.threshold)
-
-
-def _may_fold(reader: Reader) -> Select[tuple[int]]:
-    return select(subscriptions.c.source_id).where(_follows(reader), subscriptions.c.fold)
-
-
-def _follows(reader: Reader) -> ColumnElement[bool]:
-    return and_(subscriptions.c.tenant_id == reader.tenant_id, subscriptions.c.user_id == reader.user_id)
-
-
-def _states(reader: Reader) -> ColumnElement[bool]:
-    return and_(post_states.c.tenant_id == reader.tenant_id, post_states.c.user_id == reader.user_id)
+def _counts(member: str, group: str) -> str:
+    return _COUNTS.format(member=member, group=group)

@@ -1,10 +1,12 @@
-"""The tables. Uniqueness lives here, in constraints; every query that a page or a loop runs has its index here.
+"""The tables, with their constraints and the indexes that pages and loops need.
 
-Shared by everyone: sources, posts and what happened to them. Personal: whatever carries tenant_id and user_id.
+Sources, posts and what happened to them are shared by all readers. Tables with tenant_id and user_id are personal. The
+migrations make the tables; a test compares them with these definitions.
 """
 
 from __future__ import annotations
 
+from headwater.store.tables.columns import metadata
 from headwater.store.tables.log import (
     consumer_cursors,
     consumer_inbox,
@@ -15,7 +17,6 @@ from headwater.store.tables.log import (
     webhook_deliveries,
     webhooks,
 )
-from headwater.store.tables.metadata import metadata
 from headwater.store.tables.people import api_tokens, fold_settings, post_states, secrets, subscriptions, tenants, users
 from headwater.store.tables.posts import (
     hot_window,

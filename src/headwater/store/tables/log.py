@@ -1,204 +1,164 @@
-"""Events, who has seen them, and what waits for whom."""
+"""Events, what consumers have done with them, and the queues of webhooks."""
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    LargeBinary,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    false,
-    text,
+import sqlalchemy as sa
+
+from headwater.store.tables.columns import (
+    BigId,
+    Json,
+    Moment,
+    counter,
+    event_columns,
+    lease,
+    metadata,
+    of_user,
+    own_id,
+    partial_index,
+    refers_to,
+    tenant_and_user,
 )
 
-from headwater.store.sql import BigId, Json, Moment
-from headwater.store.tables.metadata import metadata
-
-event_outbox = Table(
+event_outbox = sa.Table(
     "event_outbox",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("event_id", String(36), nullable=False),
-    Column("domain", Text, nullable=False, server_default=""),
-    Column("kind", Text, nullable=False),
-    Column("version", Integer, nullable=False, server_default="1"),
-    Column("key", Text, nullable=False),
-    Column("partition", Integer, nullable=False, server_default="0"),  # PostgreSQL: hash of the key; SQLite has one
-    Column("tenant_id", BigId),
-    Column("user_id", BigId),
-    Column("payload", Json, nullable=False),
-    Column("traceparent", Text),
-    Column("idempotency_key", Text, nullable=False, unique=True),
-    Column("created_at", Moment, nullable=False),
-    Column("xid", BigId, nullable=False, server_default="0"),  # PostgreSQL: the transaction that wrote it
+    own_id(),
+    sa.Column("event_id", sa.String(36), nullable=False),
+    sa.Column("domain", sa.Text, nullable=False, server_default=""),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("partition", sa.Integer, nullable=False, server_default="0"),  # 0 on SQLite
+    *tenant_and_user(nullable=True),
+    sa.Column("payload", Json, nullable=False),
+    sa.Column("traceparent", sa.Text),
+    sa.Column("idempotency_key", sa.Text, nullable=False, unique=True),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("xid", BigId, nullable=False, server_default="0"),  # PostgreSQL: the transaction that wrote it
     sqlite_autoincrement=True,
 )
-Index("ix_event_outbox_log", event_outbox.c.xid, event_outbox.c.id).ddl_if(dialect="postgresql")
-Index("ix_event_outbox_partition", event_outbox.c.partition, event_outbox.c.xid, event_outbox.c.id).ddl_if(
+sa.Index("ix_event_outbox_log", event_outbox.c.xid, event_outbox.c.id).ddl_if(dialect="postgresql")
+sa.Index("ix_event_outbox_partition", event_outbox.c.partition, event_outbox.c.xid, event_outbox.c.id).ddl_if(
     dialect="postgresql"
 )
 
-consumer_trials = Table(
+consumer_trials = sa.Table(
     "consumer_trials",
     metadata,
-    Column("consumer", Text, nullable=False),
-    Column("partition", Integer, nullable=False),
-    Column("event_id", Text, nullable=False),
-    Column("tries", Integer, nullable=False),
-    Column("began_at", Moment, nullable=False),
-    PrimaryKeyConstraint("consumer", "partition", "event_id"),
+    sa.Column("consumer", sa.Text, nullable=False),
+    sa.Column("partition", sa.Integer, nullable=False),
+    sa.Column("event_id", sa.Text, nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("began_at", Moment, nullable=False),
+    sa.PrimaryKeyConstraint("consumer", "partition", "event_id"),
 )
-consumer_cursors = Table(
+consumer_cursors = sa.Table(
     "consumer_cursors",
     metadata,
-    Column("consumer", Text, nullable=False),
-    Column("partition", Integer, nullable=False),
-    Column("xid", BigId, nullable=False),
-    Column("id", BigId, nullable=False),
-    Column("moved_at", Moment, nullable=False),
-    PrimaryKeyConstraint("consumer", "partition"),
+    sa.Column("consumer", sa.Text, nullable=False),
+    sa.Column("partition", sa.Integer, nullable=False),
+    sa.Column("xid", BigId, nullable=False),
+    sa.Column("id", BigId, nullable=False),
+    sa.Column("moved_at", Moment, nullable=False),
+    sa.PrimaryKeyConstraint("consumer", "partition"),
 )
 
-# What has had its effect. The ids are sorted by time, so old rows go by a range of the key.
-consumer_inbox = Table(
+# Which events have had their effect. The ids are sorted by time, so old rows are a range of the key.
+consumer_inbox = sa.Table(
     "consumer_inbox",
     metadata,
-    Column("consumer", Text, nullable=False),
-    Column("event_id", String(36), nullable=False),
-    PrimaryKeyConstraint("consumer", "event_id"),
+    sa.Column("consumer", sa.Text, nullable=False),
+    sa.Column("event_id", sa.String(36), nullable=False),
+    sa.PrimaryKeyConstraint("consumer", "event_id"),
     sqlite_with_rowid=False,
 )
 
 # Events that failed in a consumer, and those of the same key that wait behind them: see store/log/dead_letters.py.
-event_dlq = Table(
+event_dlq = sa.Table(
     "event_dlq",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("consumer", Text, nullable=False),
-    Column("partition", Integer, nullable=False),
-    Column("state", String(10), nullable=False),
-    Column("event_id", String(36), nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("tenant_id", BigId),
-    Column("user_id", BigId),
-    Column("payload", Json, nullable=False),
-    Column("traceparent", Text),
-    Column("created_at", Moment, nullable=False),
-    Column("attempts", Integer, nullable=False, server_default="0"),
-    Column("error", Text),
-    Column("first_failed_at", Moment),
-    Column("last_failed_at", Moment),
-    Column("next_try_at", Moment),
-    Column("settled_at", Moment),
-    UniqueConstraint("consumer", "event_id"),
+    own_id(),
+    sa.Column("consumer", sa.Text, nullable=False),
+    sa.Column("partition", sa.Integer, nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),
+    *event_columns(),
+    counter("attempts"),
+    sa.Column("error", sa.Text),
+    sa.Column("first_failed_at", Moment),
+    sa.Column("last_failed_at", Moment),
+    sa.Column("next_try_at", Moment),
+    sa.Column("settled_at", Moment),
+    sa.UniqueConstraint("consumer", "event_id"),
     sqlite_autoincrement=True,
 )
-_open = text("state IN ('retrying', 'waiting', 'dead')")
-Index(
+partial_index(
     "ix_event_dlq_open",
     event_dlq.c.consumer,
     event_dlq.c.partition,
     event_dlq.c.key,
     event_dlq.c.id,
-    sqlite_where=_open,
-    postgresql_where=_open,
+    where="state IN ('retrying', 'waiting', 'dead')",
 )
-_retrying = text("state = 'retrying'")
-Index(
-    "ix_event_dlq_retrying",
-    event_dlq.c.consumer,
-    event_dlq.c.next_try_at,
-    sqlite_where=_retrying,
-    postgresql_where=_retrying,
-)
-Index("ix_event_dlq_state", event_dlq.c.state, event_dlq.c.id)
+partial_index("ix_event_dlq_retrying", event_dlq.c.consumer, event_dlq.c.next_try_at, where="state = 'retrying'")
+sa.Index("ix_event_dlq_state", event_dlq.c.state, event_dlq.c.id)
 
-# Receivers of events: see store/people/webhooks.py and deliveries.py. A claim sets next_try_at to the lease's end,
-# as for sources; it is NULL while nothing waits.
-webhooks = Table(
+# Receivers of events: see store/people/webhooks.py and deliveries.py. next_try_at is NULL while nothing waits.
+webhooks = sa.Table(
     "webhooks",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("tenant_id", BigId, nullable=False),
-    Column("user_id", BigId, nullable=False),
-    Column("address", Text, nullable=False),
-    Column("kinds", Json, nullable=False, server_default="[]"),  # empty: every kind
-    Column("secret", LargeBinary, nullable=False),  # sealed
-    Column("state", String(8), nullable=False, server_default="active"),
-    Column("created_at", Moment, nullable=False),
-    Column("next_try_at", Moment),
-    Column("lease_owner", Text),
-    Column("lease_until", Moment),
+    own_id(),
+    *tenant_and_user(),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("kinds", Json, nullable=False, server_default="[]"),  # empty: every kind
+    sa.Column("secret", sa.LargeBinary, nullable=False),  # encrypted
+    sa.Column("state", sa.String(8), nullable=False, server_default="active"),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("next_try_at", Moment),
+    *lease(),
     # How it went.
-    Column("failures", Integer, nullable=False, server_default="0"),  # in a row
-    Column("slow", Boolean, nullable=False, server_default=false()),
-    Column("failing_since", Moment),
-    Column("last_error", Text),
-    Column("last_delivered_at", Moment),
-    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+    counter("failures"),  # in a row
+    sa.Column("slow", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("failing_since", Moment),
+    sa.Column("last_error", sa.Text),
+    sa.Column("last_delivered_at", Moment),
+    of_user(),
     sqlite_autoincrement=True,
 )
-Index("ix_webhooks_user", webhooks.c.user_id, webhooks.c.tenant_id)
-_sending = text("state = 'active'")
-Index("ix_webhooks_due", webhooks.c.next_try_at, sqlite_where=_sending, postgresql_where=_sending)
+sa.Index("ix_webhooks_user", webhooks.c.user_id, webhooks.c.tenant_id)
+partial_index("ix_webhooks_due", webhooks.c.next_try_at, where="state = 'active'")
 
-webhook_deliveries = Table(
+webhook_deliveries = sa.Table(
     "webhook_deliveries",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("webhook_id", BigId, ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
-    Column("state", String(10), nullable=False, server_default="waiting"),
-    # The event, whole: the log may have forgotten it when it is sent.
-    Column("xid", BigId, nullable=False),
-    Column("log_id", BigId, nullable=False),
-    Column("event_id", String(36), nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("tenant_id", BigId),
-    Column("user_id", BigId),
-    Column("traceparent", Text),
-    Column("created_at", Moment, nullable=False),
-    Column("payload", Json, nullable=False),
+    own_id(),
+    refers_to("webhooks"),
+    sa.Column("state", sa.String(10), nullable=False, server_default="waiting"),
+    sa.Column("xid", BigId, nullable=False),
+    sa.Column("log_id", BigId, nullable=False),
+    *event_columns(),
     # How it went.
-    Column("attempts", Integer, nullable=False, server_default="0"),
-    Column("first_tried_at", Moment),
-    Column("last_tried_at", Moment),
-    Column("seconds", Float),
-    Column("http_status", Integer),
-    Column("error", Text),
-    Column("settled_at", Moment),
-    UniqueConstraint("webhook_id", "event_id"),
+    counter("attempts"),
+    sa.Column("first_tried_at", Moment),
+    sa.Column("last_tried_at", Moment),
+    sa.Column("seconds", sa.Float),
+    sa.Column("http_status", sa.Integer),
+    sa.Column("error", sa.Text),
+    sa.Column("settled_at", Moment),
+    sa.UniqueConstraint("webhook_id", "event_id"),
     sqlite_autoincrement=True,
 )
-_unsent = text("state = 'waiting'")
-Index("ix_webhook_deliveries_log", webhook_deliveries.c.webhook_id, webhook_deliveries.c.id)
-Index(
-    "ix_webhook_deliveries_waiting",
-    webhook_deliveries.c.webhook_id,
-    webhook_deliveries.c.id,
-    sqlite_where=_unsent,
-    postgresql_where=_unsent,
+sa.Index("ix_webhook_deliveries_log", webhook_deliveries.c.webhook_id, webhook_deliveries.c.id)
+partial_index(
+    "ix_webhook_deliveries_waiting", webhook_deliveries.c.webhook_id, webhook_deliveries.c.id, where="state = 'waiting'"
 )
-Index("ix_webhook_deliveries_settled_at", webhook_deliveries.c.settled_at)
+sa.Index("ix_webhook_deliveries_settled_at", webhook_deliveries.c.settled_at)
 
-# Who may do something that only one may do at a time: see store/log/locks.py.
-locks = Table(
+# Locks that only one process holds at a time: see store/log/locks.py.
+locks = sa.Table(
     "locks",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("owner", Text),
-    Column("token", BigId, nullable=False),
-    Column("until", Moment),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text),
+    sa.Column("token", BigId, nullable=False),
+    sa.Column("until", Moment),
 )

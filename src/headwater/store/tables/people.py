@@ -1,112 +1,91 @@
-"""Who reads, and what is theirs: whatever carries tenant_id and user_id."""
+"""People, and what is theirs: every table that has tenant_id and user_id."""
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    LargeBinary,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    text,
-    true,
-)
+import sqlalchemy as sa
 
-from headwater.store.sql import BigId, Moment
-from headwater.store.tables.metadata import metadata
+from headwater.store.tables.columns import Moment, metadata, of_user, own_id, partial_index, refers_to, tenant_and_user
 
-tenants = Table(
+tenants = sa.Table(
     "tenants",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("created_at", Moment, nullable=False),
+    own_id(),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("created_at", Moment, nullable=False),
 )
 
-users = Table(
+users = sa.Table(
     "users",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("tenant_id", BigId, ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("role", String(20), nullable=False),
-    Column("created_at", Moment, nullable=False),
-    UniqueConstraint("tenant_id", "name"),
-    UniqueConstraint("tenant_id", "id"),
+    own_id(),
+    refers_to("tenants"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.String(20), nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.UniqueConstraint("tenant_id", "name"),
+    sa.UniqueConstraint("tenant_id", "id"),
 )
 
-api_tokens = Table(
+api_tokens = sa.Table(
     "api_tokens",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("tenant_id", BigId, nullable=False),
-    Column("user_id", BigId, nullable=False),
-    Column("kind", String(10), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("token_hash", LargeBinary, nullable=False, unique=True),
-    Column("created_at", Moment, nullable=False),
-    Column("expires_at", Moment),
-    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+    own_id(),
+    *tenant_and_user(),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment),
+    of_user(),
 )
 
-subscriptions = Table(
+subscriptions = sa.Table(
     "subscriptions",
     metadata,
-    Column("tenant_id", BigId, nullable=False),
-    Column("user_id", BigId, nullable=False),
-    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
-    Column("title", Text),
-    Column("folder", Text),
-    Column("fold", Boolean, nullable=False, server_default=true()),  # False: its posts always stand alone
-    Column("created_at", Moment, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "user_id", "source_id"),
-    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+    *tenant_and_user(),
+    refers_to("sources"),
+    sa.Column("title", sa.Text),
+    sa.Column("folder", sa.Text),
+    sa.Column("fold", sa.Boolean, nullable=False, server_default=sa.true()),  # False: its posts are never folded
+    sa.Column("created_at", Moment, nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "source_id"),
+    of_user(),
 )
-Index("ix_subscriptions_source_id", subscriptions.c.source_id)
+sa.Index("ix_subscriptions_source_id", subscriptions.c.source_id)
 
-fold_settings = Table(
+fold_settings = sa.Table(
     "fold_settings",
     metadata,
-    Column("tenant_id", BigId, nullable=False),
-    Column("user_id", BigId, nullable=False),
-    Column("level", String(10), nullable=False),  # off, repeats or stories
-    Column("threshold", Float, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "user_id"),
-    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+    *tenant_and_user(),
+    sa.Column("level", sa.String(10), nullable=False),  # off, repeats or stories
+    sa.Column("threshold", sa.Float, nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id"),
+    of_user(),
 )
 
-post_states = Table(
+post_states = sa.Table(
     "post_states",
     metadata,
-    Column("tenant_id", BigId, nullable=False),
-    Column("user_id", BigId, nullable=False),
-    Column("post_id", BigId, ForeignKey("posts.id", ondelete="CASCADE"), nullable=False),
-    Column("read_at", Moment),
-    Column("starred_at", Moment),
-    PrimaryKeyConstraint("tenant_id", "user_id", "post_id"),
-    ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"),
+    *tenant_and_user(),
+    refers_to("posts"),
+    sa.Column("read_at", Moment),
+    sa.Column("starred_at", Moment),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "post_id"),
+    of_user(),
 )
-Index(
+partial_index(
     "ix_post_states_starred",
     post_states.c.tenant_id,
     post_states.c.user_id,
     post_states.c.post_id,
-    sqlite_where=text("starred_at IS NOT NULL"),
-    postgresql_where=text("starred_at IS NOT NULL"),
+    where="starred_at IS NOT NULL",
 )
 
-# Secrets that have to be used again, sealed: see store/people/secrets.py.
-secrets = Table(
+# Secrets that have to be used again, encrypted: see store/people/accounts.py.
+secrets = sa.Table(
     "secrets",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("sealed", LargeBinary, nullable=False),
-    Column("changed_at", Moment, nullable=False),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("sealed", sa.LargeBinary, nullable=False),
+    sa.Column("changed_at", Moment, nullable=False),
 )

@@ -1,212 +1,203 @@
-"""Sources, how they are asked, and how far the crawl of their lists got."""
+"""Sources, how they are visited, and how far the crawl of their lists got."""
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    false,
-    text,
-    true,
+import sqlalchemy as sa
+
+from headwater.store.tables.columns import (
+    Json,
+    Moment,
+    counter,
+    lease,
+    metadata,
+    of_one_source,
+    own_id,
+    partial_index,
+    refers_to,
 )
 
-from headwater.store.sql import BigId, Json, Moment
-from headwater.store.tables.metadata import metadata
-
-sources = Table(
+sources = sa.Table(
     "sources",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("kind", String(20), nullable=False),
-    Column("address", Text, nullable=False, unique=True),
-    Column("host", Text, nullable=False),
-    Column("title", Text, nullable=False, server_default=""),
-    Column("site_url", Text),
-    Column("language", Text),
-    Column("settings", Json, nullable=False, server_default="{}"),
-    Column("credential", LargeBinary),  # sealed name and password
-    Column("active", Boolean, nullable=False, server_default=true()),
-    Column("created_at", Moment, nullable=False),
-    # What the next request says about what we have.
-    Column("etag", Text),
-    Column("last_modified", Text),
-    Column("body_hash", LargeBinary),
-    Column("validated_at", Moment),
+    own_id(),
+    sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("address", sa.Text, nullable=False, unique=True),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False, server_default=""),
+    sa.Column("site_url", sa.Text),
+    sa.Column("language", sa.Text),
+    sa.Column("settings", Json, nullable=False, server_default="{}"),
+    sa.Column("credential", sa.LargeBinary),  # encrypted name and password
+    sa.Column("active", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("created_at", Moment, nullable=False),
+    # Validators and content of the last answer.
+    sa.Column("etag", sa.Text),
+    sa.Column("last_modified", sa.Text),
+    sa.Column("body_hash", sa.LargeBinary),
+    sa.Column("validated_at", Moment),
     # How far we got.
-    Column("last_crawled_at", Moment),
-    Column("last_seen_post_id", Text),
-    Column("last_seen_created_at", Moment),
-    # When next, and whose turn it is. A claim sets next_check_at to the lease's end: a leased source is not due, and a
-    # lost one becomes due by itself.
-    Column("interval_seconds", Integer),
-    Column("next_check_at", Moment, nullable=False),
-    Column("turn_at", Moment),  # its slot in the queue of its host; None: it needs none yet
-    Column("waits_for", Text),
-    Column("lease_owner", Text),
-    Column("lease_until", Moment),
+    sa.Column("last_crawled_at", Moment),
+    sa.Column("last_seen_post_id", sa.Text),
+    sa.Column("last_seen_created_at", Moment),
+    # When it is visited, and by whom. A claim sets next_check_at to the end of the lease: a leased source is not due,
+    # and becomes due again if its lease is lost.
+    sa.Column("interval_seconds", sa.Integer),
+    sa.Column("next_check_at", Moment, nullable=False),
+    sa.Column("turn_at", Moment),  # its slot in the queue of its host
+    sa.Column("waits_for", sa.Text),
+    *lease(),
     # How it went.
-    Column("status", String(20), nullable=False, server_default="new"),
-    Column("success_hit", Integer, nullable=False, server_default="0"),
-    Column("empty_hit", Integer, nullable=False, server_default="0"),
-    Column("failure_hit", Integer, nullable=False, server_default="0"),
-    Column("consecutive_failures", Integer, nullable=False, server_default="0"),
-    Column("failing_since", Moment),
-    Column("last_error_code", Text),
-    Column("last_error", Text),
-    Column("truncated", Boolean, nullable=False, server_default=false()),  # its page is longer than what was read
-    Column("gap_at", Moment),  # when a visit last found that posts had gone by unseen
-    Column("note", Text, nullable=False, server_default=""),  # what a person should know about how it is read
+    sa.Column("status", sa.String(20), nullable=False, server_default="new"),
+    counter("success_hit"),
+    counter("empty_hit"),
+    counter("failure_hit"),
+    counter("consecutive_failures"),
+    sa.Column("failing_since", Moment),
+    sa.Column("last_error_code", sa.Text),
+    sa.Column("last_error", sa.Text),
+    sa.Column("truncated", sa.Boolean, nullable=False, server_default=sa.false()),  # its page was not read to the end
+    sa.Column("gap_at", Moment),  # when a visit last found that posts had been missed
+    sa.Column("note", sa.Text, nullable=False, server_default=""),  # what a person should know about how it is read
     # How much it publishes, and how often it is visited for that: see store/sources/pool.py.
-    Column("avg_valid_posts", Float),  # rolling: posts of the last 24 h, as seen at each visit
-    Column("quality_score", Float),  # rolling: the share of visits that worked out and were not empty
-    Column("tier", String(10)),  # None: it was given none; its interval is its own
-    Column("pinned_tier", String(10)),  # a person's choice, whatever the average says
-    Column("categories", Json, nullable=False, server_default="[]"),
-    Column("pooled_at", Moment),  # None: it is not in the pool
+    sa.Column("avg_valid_posts", sa.Float),  # rolling: posts of the last 24 h, as seen at each visit
+    sa.Column("quality_score", sa.Float),  # rolling: the share of visits that worked and were not empty
+    sa.Column("tier", sa.String(10)),  # None: it has no tier, and an interval of its own
+    sa.Column("pinned_tier", sa.String(10)),  # a person's choice, whatever the average says
+    sa.Column("categories", Json, nullable=False, server_default="[]"),
+    sa.Column("pooled_at", Moment),  # None: it is not in the pool
     sqlite_autoincrement=True,
 )
-Index("ix_sources_due", sources.c.next_check_at, sqlite_where=sources.c.active, postgresql_where=sources.c.active)
-Index("ix_sources_host", sources.c.host)
-Index("ix_sources_kind", sources.c.kind)
-_pooled = text("pooled_at IS NOT NULL")
-Index("ix_sources_pooled", sources.c.last_crawled_at, sqlite_where=_pooled, postgresql_where=_pooled)
-Index("ix_sources_asleep", sources.c.id, sqlite_where=text("NOT active"), postgresql_where=text("NOT active"))
+partial_index("ix_sources_due", sources.c.next_check_at, where="active")
+sa.Index("ix_sources_host", sources.c.host)
+sa.Index("ix_sources_kind", sources.c.kind)
+partial_index("ix_sources_pooled", sources.c.last_crawled_at, where="pooled_at IS NOT NULL")
+partial_index("ix_sources_asleep", sources.c.id, where="NOT active")
 
-source_aliases = Table(
+source_aliases = sa.Table(
     "source_aliases",
     metadata,
-    Column("address", Text, primary_key=True),
-    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("address", sa.Text, primary_key=True),
+    refers_to("sources"),
 )
-Index("ix_source_aliases_source_id", source_aliases.c.source_id)
+sa.Index("ix_source_aliases_source_id", source_aliases.c.source_id)
 
-hosts = Table(
+hosts = sa.Table(
     "hosts",
     metadata,
-    Column("host", Text, primary_key=True),
-    Column("next_at", Moment, nullable=False),  # the first slot nobody has taken
-    Column("held_until", Moment),  # the host asked for quiet (429, 503)
-    Column("gap_seconds", Float),  # how far apart its robots.txt wants requests (Crawl-delay)
+    sa.Column("host", sa.Text, primary_key=True),
+    sa.Column("next_at", Moment, nullable=False),  # the first free slot
+    sa.Column("held_until", Moment),  # the host asked for a pause (429, 503)
+    sa.Column("gap_seconds", sa.Float),  # how far apart its robots.txt wants requests (Crawl-delay)
 )
 
-# What pushes: one hub at most for each source. Only the hub knows `callback_id` besides us; their
-# secret is derived from it.
-hub_subscriptions = Table(
+# Subscriptions at hubs, at most one for each source. Only the hub and we know `callback_id`; the secret is derived from
+# it.
+hub_subscriptions = sa.Table(
     "hub_subscriptions",
     metadata,
-    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
-    Column("hub", Text, nullable=False),
-    Column("topic", Text, nullable=False),
-    Column("callback_id", Text, nullable=False, unique=True),
-    Column("state", String(12), nullable=False),
-    Column("active_since", Moment),
-    Column("lease_until", Moment),
-    Column("next_try_at", Moment, nullable=False),
-    Column("failures", Integer, nullable=False, server_default="0"),
-    Column("trust", Integer, nullable=False, server_default="1"),  # how many times rarer the source is polled
-    Column("last_push_at", Moment),
-    Column("last_error", Text),
+    of_one_source(),
+    sa.Column("hub", sa.Text, nullable=False),
+    sa.Column("topic", sa.Text, nullable=False),
+    sa.Column("callback_id", sa.Text, nullable=False, unique=True),
+    sa.Column("state", sa.String(12), nullable=False),
+    sa.Column("active_since", Moment),
+    sa.Column("lease_until", Moment),
+    sa.Column("next_try_at", Moment, nullable=False),
+    counter("failures"),
+    sa.Column("trust", sa.Integer, nullable=False, server_default="1"),  # how many times less often it is polled
+    sa.Column("last_push_at", Moment),
+    sa.Column("last_error", sa.Text),
 )
-Index("ix_hub_subscriptions_next_try_at", hub_subscriptions.c.next_try_at)
+sa.Index("ix_hub_subscriptions_next_try_at", hub_subscriptions.c.next_try_at)
 
-# How many requests a budget had given out within its window, noted once a minute and kept for a day.
-budget_use = Table(
+# How many requests of a budget were used within its window, recorded once a minute and kept for a day.
+budget_use = sa.Table(
     "budget_use",
     metadata,
-    Column("name", Text, nullable=False),
-    Column("minute", Moment, nullable=False),
-    Column("used", Integer, nullable=False),
-    PrimaryKeyConstraint("name", "minute"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("minute", Moment, nullable=False),
+    sa.Column("used", sa.Integer, nullable=False),
+    sa.PrimaryKeyConstraint("name", "minute"),
 )
 
-# How many requests may be made in a stretch of time: see store/sources/limits.py.
-request_budgets = Table(
+# How many requests may be made in a time window: see store/sources/limits.py.
+request_budgets = sa.Table(
     "request_budgets",
     metadata,
-    Column("name", Text, nullable=False),
-    Column("place", Integer, nullable=False, autoincrement=False),
-    Column("used_at", Moment),
-    Column("free_at", Moment, nullable=False),
-    PrimaryKeyConstraint("name", "place"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("place", sa.Integer, nullable=False, autoincrement=False),
+    sa.Column("used_at", Moment),
+    sa.Column("free_at", Moment, nullable=False),
+    sa.PrimaryKeyConstraint("name", "place"),
 )
 
-# How much was asked in a month of someone who is paid by the month: see store/sources/limits.py.
-meters = Table(
+# What was used of an API that is paid by the month: see store/sources/limits.py.
+meters = sa.Table(
     "meters",
     metadata,
-    Column("name", Text, nullable=False),
-    Column("month", String(7), nullable=False),
-    Column("requests", Integer, nullable=False, server_default="0"),
-    Column("posts", Integer, nullable=False, server_default="0"),
-    PrimaryKeyConstraint("name", "month"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("month", sa.String(7), nullable=False),
+    counter("requests"),
+    counter("posts"),
+    sa.PrimaryKeyConstraint("name", "month"),
 )
 
-# What lists name: threads of a board, articles of a site. The authority for "seen": see store/visits/items.py.
-items = Table(
+# What lists name: threads of a board, articles of a site. It decides what was seen: see store/visits/items.py.
+items = sa.Table(
     "items",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
-    Column("item_id", Text, nullable=False),
-    Column("url", Text, nullable=False),
-    Column("title", Text, nullable=False, server_default=""),
-    Column("mark", Text, nullable=False, server_default=""),  # its state as the list described it
-    Column("published_at", Moment),  # as the list said
-    Column("state", String(10), nullable=False),  # waiting, done or failed
-    Column("attempts", Integer, nullable=False, server_default="0"),  # that failed in a row
-    Column("error", Text),
-    Column("posts", Integer, nullable=False, server_default="0"),
-    Column("pages", Integer, nullable=False, server_default="0"),  # read since the list last named it as new
-    Column("resume_url", Text),  # the page to read next; of a settled one, the page where reading ended
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    UniqueConstraint("source_id", "item_id"),
+    own_id(),
+    refers_to("sources"),
+    sa.Column("item_id", sa.Text, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False, server_default=""),
+    sa.Column("mark", sa.Text, nullable=False, server_default=""),  # its state as the list described it
+    sa.Column("published_at", Moment),  # as the list said
+    sa.Column("state", sa.String(10), nullable=False),  # waiting, done or failed
+    counter("attempts"),  # that failed in a row
+    sa.Column("error", sa.Text),
+    counter("posts"),
+    counter("pages"),  # read since the list last named it as new
+    sa.Column("resume_url", sa.Text),  # the page to read next; of a settled one, the page where reading ended
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("updated_at", Moment, nullable=False),
+    sa.UniqueConstraint("source_id", "item_id"),
     sqlite_autoincrement=True,
 )
-Index("ix_items_state", items.c.source_id, items.c.state, items.c.id)
+sa.Index("ix_items_state", items.c.source_id, items.c.state, items.c.id)
 
 # How far the crawl of a list got: see crawl/checkpoint.py.
-checkpoints = Table(
+checkpoints = sa.Table(
     "checkpoints",
     metadata,
-    Column("site", Text, nullable=False),
-    Column("board", Text, nullable=False),
-    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
-    Column("status", String(10), nullable=False),  # running, completed or error
-    Column("error", Text),
-    Column("current_page", Integer, nullable=False, server_default="0"),  # list pages read by this crawl
-    Column("page_url", Text),  # the list page to ask for next; None: the list was read to its end
-    Column("page_request", Json),  # how, where that takes more than its address
-    Column("last_thread_id", Text),
-    Column("last_thread_url", Text),
-    Column("stats", Json, nullable=False, server_default="{}"),
-    Column("seen_ids", Json, nullable=False, server_default="[]"),  # the latest ones; only a cache
-    Column("min_id", Text),
-    Column("max_id", Text),
-    Column("started_at", Moment, nullable=False),  # of this crawl
-    Column("completed_at", Moment),  # the end of the last complete crawl
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    PrimaryKeyConstraint("site", "board"),
+    sa.Column("site", sa.Text, nullable=False),
+    sa.Column("board", sa.Text, nullable=False),
+    refers_to("sources"),
+    sa.Column("status", sa.String(10), nullable=False),  # running, completed or error
+    sa.Column("error", sa.Text),
+    counter("current_page"),  # list pages read by this crawl
+    sa.Column("page_url", sa.Text),  # the list page to read next; None: the list was read to its end
+    sa.Column("page_request", Json),  # the request, if it takes more than the address
+    sa.Column("last_thread_id", sa.Text),
+    sa.Column("last_thread_url", sa.Text),
+    sa.Column("stats", Json, nullable=False, server_default="{}"),
+    sa.Column("seen_ids", Json, nullable=False, server_default="[]"),  # the latest ones; only a cache
+    sa.Column("min_id", sa.Text),
+    sa.Column("max_id", sa.Text),
+    sa.Column("started_at", Moment, nullable=False),  # of this crawl
+    sa.Column("completed_at", Moment),  # the end of the last complete crawl
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("updated_at", Moment, nullable=False),
+    sa.PrimaryKeyConstraint("site", "board"),
 )
-Index("ix_checkpoints_source_id", checkpoints.c.source_id)
+sa.Index("ix_checkpoints_source_id", checkpoints.c.source_id)
 
-# What a site asks of programs: one row for each scheme, host and port. See access/robots.py.
-robots = Table(
+# robots.txt, one row for each scheme, host and port: see access/robots.py.
+robots = sa.Table(
     "robots",
     metadata,
-    Column("origin", Text, primary_key=True),
-    Column("status", Integer, nullable=False),  # what the server answered with
-    Column("rules", Text, nullable=False, server_default=""),
-    Column("fetched_at", Moment, nullable=False),
+    sa.Column("origin", sa.Text, primary_key=True),
+    sa.Column("status", sa.Integer, nullable=False),  # of the answer
+    sa.Column("rules", sa.Text, nullable=False, server_default=""),
+    sa.Column("fetched_at", Moment, nullable=False),
 )

@@ -1,80 +1,79 @@
-"""What happened on visits, and what was counted and noticed about them."""
+"""Visits, what was counted about them, and alerts."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, false
+import sqlalchemy as sa
 
-from headwater.store.sql import BigId, Json, Moment
-from headwater.store.tables.metadata import metadata
+from headwater.store.tables.columns import Json, Moment, counter, metadata, of_one_source, own_id, refers_to
 
-# The listing of a community as a warm-up found it. It is no part of the record: see crawl/warm_up.py.
-cached_listings = Table(
+# The listing of a community as a warm-up found it. It is only a cache: see crawl/warm_up.py.
+cached_listings = sa.Table(
     "cached_listings",
     metadata,
-    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
-    Column("fetched_at", Moment, nullable=False),
-    Column("expires_at", Moment, nullable=False),
-    Column("posts", Json, nullable=False),
+    of_one_source(),
+    sa.Column("fetched_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment, nullable=False),
+    sa.Column("posts", Json, nullable=False),
 )
-Index("ix_cached_listings_expires_at", cached_listings.c.expires_at)
+sa.Index("ix_cached_listings_expires_at", cached_listings.c.expires_at)
 
-crawls = Table(
+crawls = sa.Table(
     "crawls",
     metadata,
-    Column("id", BigId, primary_key=True),
-    Column("source_id", BigId, ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
-    Column("started_at", Moment, nullable=False),
-    Column("seconds", Float, nullable=False),
-    Column("outcome", String(12), nullable=False),
-    Column("http_status", Integer),
-    Column("bytes", Integer, nullable=False, server_default="0"),
-    Column("new", Integer, nullable=False, server_default="0"),
-    Column("updated", Integer, nullable=False, server_default="0"),
-    Column("duplicates", Integer, nullable=False, server_default="0"),
-    Column("watermark_updated", Boolean, nullable=False, server_default=false()),
-    Column("truncated", Boolean, nullable=False, server_default=false()),
-    Column("gap", Boolean, nullable=False, server_default=false()),  # the listing ended before what we had seen
-    Column("error_code", Text),
-    Column("error", Text),
+    own_id(),
+    refers_to("sources"),
+    sa.Column("started_at", Moment, nullable=False),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Column("outcome", sa.String(12), nullable=False),
+    sa.Column("http_status", sa.Integer),
+    counter("bytes"),
+    counter("new"),
+    counter("updated"),
+    counter("duplicates"),
+    sa.Column("watermark_updated", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("truncated", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("gap", sa.Boolean, nullable=False, server_default=sa.false()),  # posts were missed
+    sa.Column("error_code", sa.Text),
+    sa.Column("error", sa.Text),
     sqlite_autoincrement=True,
 )
-Index("ix_crawls_source", crawls.c.source_id, crawls.c.id)
-Index("ix_crawls_started_at", crawls.c.started_at)
+sa.Index("ix_crawls_source", crawls.c.source_id, crawls.c.id)
+sa.Index("ix_crawls_started_at", crawls.c.started_at)
 
 
-def _counted_visits() -> list[Column[Any]]:
-    """What the visits of a time brought. What cannot be known afterwards is NULL where nobody looked then."""
+def _counted_visits() -> list[sa.Column[Any]]:
+    """What the visits of a time brought. What cannot be counted afterwards is NULL if it was not recorded then."""
     return [
-        Column("visits_ok", Integer, nullable=False),
-        Column("visits_unchanged", Integer, nullable=False),
-        Column("visits_empty", Integer, nullable=False),
-        Column("visits_failed", Integer, nullable=False),
-        Column("seconds", Float, nullable=False),  # of all visits together
-        Column("posts_new", Integer, nullable=False),
-        Column("posts_updated", Integer, nullable=False),
-        Column("posts_duplicate", Integer, nullable=False),
-        Column("valid_posts_24h", Integer),
-        Column("sources_total", Integer),
-        Column("tiers", Json),  # how many sources are in each
+        sa.Column("visits_ok", sa.Integer, nullable=False),
+        sa.Column("visits_unchanged", sa.Integer, nullable=False),
+        sa.Column("visits_empty", sa.Integer, nullable=False),
+        sa.Column("visits_failed", sa.Integer, nullable=False),
+        sa.Column("seconds", sa.Float, nullable=False),  # of all visits together
+        sa.Column("posts_new", sa.Integer, nullable=False),
+        sa.Column("posts_updated", sa.Integer, nullable=False),
+        sa.Column("posts_duplicate", sa.Integer, nullable=False),
+        sa.Column("valid_posts_24h", sa.Integer),
+        sa.Column("sources_total", sa.Integer),
+        sa.Column("tiers", Json),  # how many sources are in each
     ]
 
 
-# By the hour and by the day, from midnight to midnight UTC; kept for good.
-crawl_metrics = Table(
-    "crawl_metrics", metadata, Column("hour", Moment, primary_key=True, autoincrement=False), *_counted_visits()
+# By the hour and by the day, from midnight to midnight UTC; kept for ever.
+crawl_metrics = sa.Table(
+    "crawl_metrics", metadata, sa.Column("hour", Moment, primary_key=True, autoincrement=False), *_counted_visits()
 )
-crawl_days = Table(
-    "crawl_days", metadata, Column("day", Moment, primary_key=True, autoincrement=False), *_counted_visits()
+crawl_days = sa.Table(
+    "crawl_days", metadata, sa.Column("day", Moment, primary_key=True, autoincrement=False), *_counted_visits()
 )
 
-# What is or was wrong: raised while cleared_at is NULL.
-alerts = Table(
+# What is or was wrong. An alert is raised while cleared_at is NULL.
+alerts = sa.Table(
     "alerts",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("detail", Text, nullable=False),
-    Column("raised_at", Moment, nullable=False),
-    Column("cleared_at", Moment),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("raised_at", Moment, nullable=False),
+    sa.Column("cleared_at", Moment),
 )

@@ -1,69 +1,139 @@
-"""Writes visits: posts, the source's state and the visit's own row, in one transaction, fenced by the lease."""
+"""Visits: what they write, in one transaction that is fenced by the lease, and the record of past ones.
+
+A visit writes posts, the state of its source, and a row of its own. The rest of the package: `checkpoints` and `items`
+say how far the crawl of a list got, and `metrics` counts visits and raises alerts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from headwater.model import Facts, Post, SavedVisit, StoredPost, Visit
-from headwater.store import posts
-from headwater.store.sources import leases, moves
+from headwater.store import posts, sources
+from headwater.store.sources import leases
 from headwater.store.sources.pool import QUIET, UNSEEN_FOR
-from headwater.store.sql import json_text, json_value, listed, moment, moment_or_none, portable
+from headwater.store.sql import columns, insert_into, json_text, json_value, portable
 
-ROLLING = 8.0  # visits that an average is about
+ROLLING = 8.0  # how many visits an average covers
 LATELY = timedelta(hours=24)
+GOOD = ("ok", "unchanged", "empty")
+
+
+class PastVisit(NamedTuple):
+    started_at: datetime
+    seconds: float
+    outcome: str
+    http_status: int | None
+    bytes: int
+    new: int
+    updated: int
+    duplicates: int
+    truncated: bool
+    gap: bool
+    error: str | None
+
+
+class VisitElsewhere(NamedTuple):
+    """A visit that another process made, as a report shows it."""
+
+    source: str
+    source_id: int
+    outcome: str
+    new: int
+    updated: int
+    duplicates: int
+    watermark_updated: bool
+    truncated: bool
+    gap: bool
+    unfinished: bool
+    seconds: float
+    error: str | None
+
+
+class _LeasedSource(NamedTuple):
+    """A source as its visit finds it before it is written. `visits` counts the successful ones."""
+
+    id: int
+    address: str
+    lease_owner: str | None
+    lease_until: datetime | None
+    status: str
+    visits: int
+    last_seen_created_at: datetime | None
+
+
 _select_leased = portable(
     """SELECT id, address, lease_owner, lease_until, status, success_hit + empty_hit, last_seen_created_at
-    FROM sources WHERE id IN ??""",
+    FROM sources WHERE id IN (?)""",
     postgresql=" ORDER BY id FOR UPDATE",
+    row=_LeasedSource,
 )
 _settle = portable(
     f"""UPDATE sources SET
-        etag = ?, last_modified = ?, body_hash = ?, validated_at = ?, last_crawled_at = ?,
-        last_seen_post_id = ?, last_seen_created_at = ?, next_check_at = ?, waits_for = ?,
+        etag = :etag, last_modified = :last_modified, body_hash = :body_hash, validated_at = :validated_at,
+        last_crawled_at = :started_at, last_seen_post_id = :last_seen_post_id,
+        last_seen_created_at = :last_seen_created_at, next_check_at = :next_check_at, waits_for = :waits_for,
         lease_owner = NULL, lease_until = NULL,
-        status = ?, active = (active AND ? <> 'retired'),
-        success_hit = success_hit + ?, failure_hit = failure_hit + ?,
-        empty_hit = empty_hit + CASE WHEN ? OR (? AND pooled_at IS NOT NULL AND avg_valid_posts < {QUIET}
-            AND last_crawled_at < ?) THEN 1 ELSE 0 END,
-        consecutive_failures = CASE WHEN ? THEN 0 ELSE consecutive_failures + ? END,
-        failing_since = CASE WHEN ? THEN NULL ELSE COALESCE(failing_since, ?) END,
-        last_error_code = ?, last_error = ?,
-        avg_valid_posts = COALESCE(avg_valid_posts + (? - avg_valid_posts) / {ROLLING}, ?, avg_valid_posts),
-        quality_score = COALESCE(quality_score + (? - quality_score) / {ROLLING}, ?, quality_score)
-    WHERE id = ?"""
+        status = :status, active = (active AND :status <> 'retired'),
+        success_hit = success_hit + :success, failure_hit = failure_hit + :failure,
+        empty_hit = empty_hit + CASE WHEN :is_empty OR (:is_failure AND pooled_at IS NOT NULL
+            AND avg_valid_posts < {QUIET} AND last_crawled_at < :unseen_since) THEN 1 ELSE 0 END,
+        consecutive_failures = CASE WHEN :is_good THEN 0 ELSE consecutive_failures + :failure END,
+        failing_since = CASE WHEN :is_good THEN NULL ELSE COALESCE(failing_since, :started_at) END,
+        last_error_code = :error_code, last_error = :error,
+        avg_valid_posts = COALESCE(avg_valid_posts + (:valid_posts - avg_valid_posts) / {ROLLING},
+            :valid_posts, avg_valid_posts),
+        quality_score = COALESCE(quality_score + (:quality - quality_score) / {ROLLING}, :quality, quality_score)
+    WHERE id = :source_id"""
 )
 _published = portable(
-    "SELECT source_id, count(*) FROM posts WHERE source_id IN ?? AND created_at >= ? GROUP BY source_id"
+    "SELECT source_id, count(*) FROM posts WHERE source_id IN (?) AND created_at >= ? GROUP BY source_id"
 )
 _put_back = portable(
     "UPDATE sources SET next_check_at = ?, waits_for = ?, lease_owner = NULL, lease_until = NULL WHERE id = ?"
 )
-_learn = portable(
-    """UPDATE sources SET title = CASE WHEN ? <> '' THEN ? ELSE title END, site_url = COALESCE(?, site_url),
-        language = COALESCE(?, language), truncated = ?, note = ?,
-        gap_at = CASE WHEN ? THEN ? ELSE gap_at END WHERE id = ?"""
+_set_facts = portable(
+    """UPDATE sources SET title = CASE WHEN :title <> '' THEN :title ELSE title END,
+        site_url = COALESCE(:link, site_url), language = COALESCE(:language, language), truncated = :truncated,
+        note = :note, gap_at = CASE WHEN :gap THEN :started_at ELSE gap_at END
+    WHERE id = :source_id"""
 )
-_select_settings = portable("SELECT settings FROM sources WHERE id = ?")
+_settings = portable("SELECT settings FROM sources WHERE id = ?")
 _set_settings = portable("UPDATE sources SET settings = ? WHERE id = ?")
 _become = portable("UPDATE sources SET kind = ?, settings = ? WHERE id = ?")
 _insert_crawl = portable(
-    """INSERT INTO crawls (source_id, started_at, seconds, outcome, http_status, bytes, new, updated, duplicates,
-        watermark_updated, truncated, gap, error_code, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    insert_into(
+        "crawls",
+        (
+            *("source_id", "started_at", "seconds", "outcome", "http_status", "bytes", "new", "updated"),
+            *("duplicates", "watermark_updated", "truncated", "gap", "error_code", "error"),
+        ),
+    )
 )
 _forget_crawls = portable(
     "DELETE FROM crawls WHERE id IN (SELECT id FROM crawls WHERE started_at < ? ORDER BY id LIMIT ?)"
 )
-GOOD = ("ok", "unchanged", "empty")
+_past_visits = portable(
+    f"SELECT {columns(PastVisit)} FROM crawls WHERE source_id = ? ORDER BY id DESC LIMIT ?", row=PastVisit
+)
+_visited_since = portable(
+    """SELECT s.address, c.source_id, c.outcome, c.new, c.updated, c.duplicates, c.watermark_updated, c.truncated,
+        c.gap, EXISTS (SELECT 1 FROM checkpoints p WHERE p.source_id = c.source_id AND p.status = 'running'),
+        c.seconds, c.error
+    FROM crawls c JOIN sources s ON s.id = c.source_id
+    WHERE c.id IN (SELECT max(id) FROM crawls WHERE source_id IN (?) AND started_at >= ? GROUP BY source_id)""",
+    row=VisitElsewhere,
+)
+_existing = portable("SELECT id FROM sources WHERE id IN (?)")
 
 
 def save(conn: Connection, visits: Sequence[Visit], now: datetime) -> list[SavedVisit]:
-    """Write all these visits, or nothing of those that no longer hold their source's lease."""
-    rows = {row[0]: row for row in _select_leased.all(conn, listed(conn, [visit.source_id for visit in visits]))}
+    """Writes these visits, except those that do not hold the lease of their source any more."""
+    rows = {row.id: row for row in _select_leased.all(conn, [visit.source_id for visit in visits])}
     held = [visit for visit in visits if _holds(rows.get(visit.source_id), visit, now)]
     merged = _move_sources(conn, held, rows)
     held = [visit for visit in held if visit.source_id not in merged]
@@ -78,30 +148,32 @@ def forget_before(conn: Connection, before: datetime, limit: int = 10_000) -> in
     return _forget_crawls.once(conn, before, limit)
 
 
-def _holds(row: tuple[Any, ...] | None, visit: Visit, now: datetime) -> bool:
-    return row is not None and row[2] == visit.lease and row[3] is not None and moment(row[3]) > now
+def _holds(row: _LeasedSource | None, visit: Visit, now: datetime) -> bool:
+    if row is None or row.lease_until is None:
+        return False
+    return row.lease_owner == visit.lease and row.lease_until > now
 
 
-def _move_sources(conn: Connection, visits: list[Visit], rows: dict[int, tuple[Any, ...]]) -> dict[int, SavedVisit]:
-    """Write down new addresses; returns the visits of sources that merged into another and need nothing more."""
+def _move_sources(conn: Connection, visits: list[Visit], rows: dict[int, _LeasedSource]) -> dict[int, SavedVisit]:
+    """Writes new addresses. Returns the visits of sources that were merged into another one."""
     merged = {}
     for visit in visits:
         if visit.moved_to is None:
             continue
         row = rows[visit.source_id]
-        if moves.move(conn, visit.source_id, visit.moved_to, newcomer=row[5] == 0) != visit.source_id:
-            merged[visit.source_id] = SavedVisit(visit, visit.moved_to, True, row[4], [], False)
+        if sources.move(conn, visit.source_id, visit.moved_to, newcomer=row.visits == 0) != visit.source_id:
+            merged[visit.source_id] = SavedVisit(visit, visit.moved_to, True, row.status, [], False)
     return merged
 
 
 def _write_posts(
-    conn: Connection, visits: list[Visit], rows: dict[int, tuple[Any, ...]], now: datetime
+    conn: Connection, visits: list[Visit], rows: dict[int, _LeasedSource], now: datetime
 ) -> dict[int, list[StoredPost]]:
     found = []
     for visit in visits:
         came = [*visit.posts, *visit.comments]
         if came:
-            first = rows[visit.source_id][5] == 0
+            first = rows[visit.source_id].visits == 0
             known = [] if first else posts.known_posts(conn, visit.source_id, came)
             found += [(visit.source_id, change) for change in posts.changes(came, known)]
     stored: dict[int, list[StoredPost]] = {visit.source_id: [] for visit in visits}
@@ -113,124 +185,146 @@ def _write_posts(
 def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> None:
     settled = [one for one in saved if one.visit.outcome != "deferred"]
     valid = _valid_posts(conn, [one.visit.source_id for one in settled if one.visit.outcome in GOOD], now)
-    _settle.many(conn, [_settle_row(one, valid.get(one.visit.source_id)) for one in settled])
+    _settle.many(conn, [_settled(one, valid.get(one.visit.source_id)) for one in settled])
     deferred = [one.visit for one in saved if one.visit.outcome == "deferred"]
     _put_back.many(conn, [(visit.next_check_at, visit.waits_for, visit.source_id) for visit in deferred])
-    _learn.many(conn, [_learn_row(one.visit, one.visit.facts) for one in saved if one.visit.facts])
+    _set_facts.many(conn, [_learned(one.visit, one.visit.facts) for one in saved if one.visit.facts])
     changed = [(one.visit.source_id, one.visit.becomes) for one in saved if one.visit.becomes]
     _keep_settings(conn, [one.visit for one in saved if one.visit.facts and one.visit.facts.settings])
     _become.many(conn, [(kind, json_text(dict(settings)), source_id) for source_id, (kind, settings) in changed])
     for one in saved:
         if one.visit.pause_host_until:
             leases.pause_host(conn, one.visit.host, now, one.visit.pause_host_until)
-    _insert_crawl.many(conn, [_crawl_row(one) for one in settled])
+    _insert_crawl.many(conn, [_crawl(one) for one in settled])
 
 
 def _keep_settings(conn: Connection, visits: Sequence[Visit]) -> None:
-    """Write down what visits found out about how to read their sources, beside what was set."""
+    """Adds what visits found out about how to read their sources to the settings."""
     for visit in visits:
         assert visit.facts is not None
-        settings = json_value(_select_settings.all(conn, visit.source_id)[0][0])
+        settings = json_value(_settings.value(conn, visit.source_id))
         _set_settings.once(conn, json_text({**settings, **visit.facts.settings}), visit.source_id)
 
 
 def _valid_posts(conn: Connection, source_ids: list[int], now: datetime) -> dict[int, float]:
-    """How many posts of the last day each source has: a measure that does not depend on how often it is visited."""
-    counts = dict(_published.all(conn, listed(conn, source_ids), now - LATELY)) if source_ids else {}
+    """Returns how many posts of the last day each source has, which does not depend on how often it is visited."""
+    counts = dict(_published.all(conn, source_ids, now - LATELY)) if source_ids else {}
     return {source_id: float(counts.get(source_id, 0)) for source_id in source_ids}
 
 
-def _saved(visit: Visit, row: tuple[Any, ...], stored: list[StoredPost]) -> SavedVisit:
+def _saved(visit: Visit, row: _LeasedSource, stored: list[StoredPost]) -> SavedVisit:
     newest = newest_post(visit.posts) if _saw_all(visit) else None
-    before, seen = moment_or_none(row[6]), visit.state.last_seen_created_at
+    before, seen = row.last_seen_created_at, visit.state.last_seen_created_at
     if newest is not None and (before is None or newest.created_at > before):
         seen = newest.created_at
         visit = visit._replace(
             state=visit.state._replace(last_seen_post_id=newest.source_post_id, last_seen_created_at=seen)
         )
     moved = seen is not None and (before is None or seen > before)
-    return SavedVisit(visit, row[1], True, row[4], stored, moved)
+    return SavedVisit(visit, row.address, True, row.status, stored, moved)
 
 
 def _saw_all(visit: Visit) -> bool:
-    """Whether the watermark may move: never past a post that was published but is not stored (A2)."""
+    """Returns whether the watermark may move: never past a post that was published but is not stored."""
     return visit.outcome in GOOD and (visit.facts is None or visit.facts.whole)
 
 
 def newest_post(found: Sequence[Post]) -> Post | None:
-    """The post that the watermark stands for."""
+    """Returns the post that the watermark moves to."""
     return max(found, key=lambda post: post.created_at, default=None)
 
 
-def _refused(visit: Visit, row: tuple[Any, ...] | None) -> SavedVisit:
-    return SavedVisit(visit, row[1] if row else "", False, row[4] if row else "gone", [], False)
+def _refused(visit: Visit, row: _LeasedSource | None) -> SavedVisit:
+    return SavedVisit(visit, row.address if row else "", False, row.status if row else "gone", [], False)
 
 
-def _settle_row(one: SavedVisit, valid_posts: float | None) -> tuple[Any, ...]:
+def _settled(one: SavedVisit, valid_posts: float | None) -> dict[str, Any]:
     visit, state = one.visit, one.visit.state
     good = visit.outcome in GOOD
-    blamed = int(not good and visit.blames_source)
-    quality = float(good and visit.status == "ok") if good or blamed else None
-    return (
-        state.etag,
-        state.last_modified,
-        state.body_hash,
-        state.validated_at,
-        visit.started_at,
-        state.last_seen_post_id,
-        state.last_seen_created_at,
-        visit.next_check_at,
-        visit.waits_for,
-        visit.status,
-        visit.status,
-        int(good and visit.outcome != "empty"),
-        blamed,
-        visit.outcome == "empty",
-        bool(blamed),
-        visit.started_at - UNSEEN_FOR,
-        good,
-        blamed,
-        good,
-        visit.started_at,
-        visit.error_code,
-        visit.error,
-        valid_posts,
-        valid_posts,
-        quality,
-        quality,
-        visit.source_id,
-    )
+    blamed = not good and visit.blames_source
+    return {
+        "source_id": visit.source_id,
+        "etag": state.etag,
+        "last_modified": state.last_modified,
+        "body_hash": state.body_hash,
+        "validated_at": state.validated_at,
+        "last_seen_post_id": state.last_seen_post_id,
+        "last_seen_created_at": state.last_seen_created_at,
+        "started_at": visit.started_at,
+        "unseen_since": visit.started_at - UNSEEN_FOR,
+        "next_check_at": visit.next_check_at,
+        "waits_for": visit.waits_for,
+        "status": visit.status,
+        "success": int(good and visit.outcome != "empty"),
+        "failure": int(blamed),
+        "is_empty": visit.outcome == "empty",
+        "is_failure": blamed,
+        "is_good": good,
+        "error_code": visit.error_code,
+        "error": visit.error,
+        "valid_posts": valid_posts,
+        "quality": float(good and visit.status == "ok") if good or blamed else None,
+    }
 
 
-def _learn_row(visit: Visit, facts: Facts) -> tuple[Any, ...]:
-    return (
-        facts.title,
-        facts.title,
-        facts.link,
-        facts.language,
-        facts.truncated,
-        facts.note,
-        facts.gap,
-        visit.started_at,
-        visit.source_id,
-    )
+def _learned(visit: Visit, facts: Facts) -> dict[str, Any]:
+    return {
+        "source_id": visit.source_id,
+        "started_at": visit.started_at,
+        "title": facts.title,
+        "link": facts.link,
+        "language": facts.language,
+        "truncated": facts.truncated,
+        "note": facts.note,
+        "gap": facts.gap,
+    }
 
 
-def _crawl_row(one: SavedVisit) -> tuple[Any, ...]:
+def _crawl(one: SavedVisit) -> dict[str, Any]:
     visit = one.visit
-    return (
-        visit.source_id,
-        visit.started_at,
-        visit.seconds,
-        visit.outcome,
-        visit.http_status,
-        visit.bytes,
-        one.count("new"),
-        one.count("edited") + one.count("touched"),
-        one.count("same"),
-        one.watermark_updated,
-        visit.facts is not None and visit.facts.truncated,
-        visit.facts is not None and visit.facts.gap,
-        visit.error_code,
-        visit.error,
+    return {
+        "source_id": visit.source_id,
+        "started_at": visit.started_at,
+        "seconds": visit.seconds,
+        "outcome": visit.outcome,
+        "http_status": visit.http_status,
+        "bytes": visit.bytes,
+        "new": one.count("new"),
+        "updated": one.count("edited") + one.count("touched"),
+        "duplicates": one.count("same"),
+        "watermark_updated": one.watermark_updated,
+        "truncated": visit.facts is not None and visit.facts.truncated,
+        "gap": visit.facts is not None and visit.facts.gap,
+        "error_code": visit.error_code,
+        "error": visit.error,
+    }
+
+
+def past_visits(conn: Connection, source_id: int, limit: int) -> list[PastVisit]:
+    """Returns the latest visits of a source, the newest first."""
+    return _past_visits.all(conn, source_id, limit)
+
+
+def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) -> list[VisitElsewhere]:
+    """Returns the last visit of each of these sources since then. A source that was deleted has failed."""
+    ids = list(source_ids)
+    existing = set(_existing.values(conn, ids))
+    gone = [_deleted(source_id) for source_id in ids if source_id not in existing]
+    return _visited_since.all(conn, ids, since) + gone
+
+
+def _deleted(source_id: int) -> VisitElsewhere:
+    return VisitElsewhere(
+        source="",
+        source_id=source_id,
+        outcome="failed",
+        new=0,
+        updated=0,
+        duplicates=0,
+        watermark_updated=False,
+        truncated=False,
+        gap=False,
+        unfinished=False,
+        seconds=0.0,
+        error="The source is gone.",
     )

@@ -1,4 +1,7 @@
-"""How far the crawl of each list got: one row for each (site, board). What it means is `crawl.checkpoint`."""
+"""How far the crawl of each list got, one row for each (site, board), and what the lists have brought.
+
+What a checkpoint means is in `crawl.checkpoint`. Statistics are counted from the store, not from what a crawl reports.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store.sql import json_text, json_value, moment, moment_or_none, portable
-
-_COLUMNS = """site, board, source_id, status, error, current_page, page_url, page_request, last_thread_id,
-    last_thread_url, stats, seen_ids, min_id, max_id, started_at, completed_at, created_at, updated_at"""
-_select = portable(f"SELECT {_COLUMNS} FROM checkpoints WHERE site = ? AND board = ?")
-_of_source = portable(f"SELECT {_COLUMNS} FROM checkpoints WHERE source_id = ? ORDER BY updated_at DESC LIMIT 1")
-_followed = portable(
-    f"""SELECT {_COLUMNS} FROM checkpoints WHERE source_id IN
-    (SELECT source_id FROM subscriptions WHERE tenant_id = ? AND user_id = ?) ORDER BY site, board"""
-)
-_save = portable(
-    f"""INSERT INTO checkpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (site, board) DO UPDATE SET source_id = excluded.source_id, status = excluded.status,
-        error = excluded.error, current_page = excluded.current_page, page_url = excluded.page_url,
-        page_request = excluded.page_request, last_thread_id = excluded.last_thread_id,
-        last_thread_url = excluded.last_thread_url, stats = excluded.stats, seen_ids = excluded.seen_ids,
-        min_id = excluded.min_id, max_id = excluded.max_id, started_at = excluded.started_at,
-        completed_at = excluded.completed_at, updated_at = excluded.updated_at"""
-)
-_delete = portable("DELETE FROM checkpoints WHERE site = ? AND board = ?")
+from headwater.store.sources import post_counts
+from headwater.store.sql import columns, insert_into, json_text, portable
 
 
 class CheckpointRow(NamedTuple):
-    """One row. `created_at` is kept from the first save; `completed_at` is the end of the last complete crawl."""
+    """`created_at` is the time of the first save; `completed_at` is the end of the last complete crawl."""
 
     site: str
     board: str
@@ -41,7 +26,7 @@ class CheckpointRow(NamedTuple):
     error: str | None
     current_page: int
     page_url: str | None
-    page_request: Any
+    page_request: dict[str, Any] | None
     last_thread_id: str | None
     last_thread_url: str | None
     stats: Mapping[str, int]
@@ -54,45 +39,131 @@ class CheckpointRow(NamedTuple):
     updated_at: datetime
 
 
+class BoardCount(NamedTuple):
+    """A list and what came of it: threads of a forum or articles of a site, by how reading them went.
+
+    `images` are the images of its posts, by their state.
+    """
+
+    source_id: int
+    kind: str
+    title: str
+    site: str
+    board: str
+    status: str
+    done: int
+    failed: int
+    waiting: int
+    posts: int
+    images: dict[str, int]
+
+
+class Statistics(NamedTuple):
+    """`images` are the images of all these lists, by their state; an image on several lists counts once."""
+
+    boards: list[BoardCount]
+    images: dict[str, int]
+
+    def total(self, kind: str) -> int:
+        """Returns how many items of this kind of source were read."""
+        return sum(board.done for board in self.boards if board.kind == kind)
+
+    @property
+    def succeeded(self) -> int:
+        return sum(board.done for board in self.boards)
+
+    @property
+    def failed(self) -> int:
+        return sum(board.failed for board in self.boards)
+
+
+_SELECT = f"SELECT {columns(CheckpointRow)} FROM checkpoints"
+_KEPT = ("site", "board", "created_at")  # by a save of a known checkpoint
+_one = portable(f"{_SELECT} WHERE site = ? AND board = ?", row=CheckpointRow)
+_of_source = portable(f"{_SELECT} WHERE source_id = ? ORDER BY updated_at DESC LIMIT 1", row=CheckpointRow)
+_followed = portable(
+    f"""{_SELECT} WHERE source_id IN (SELECT source_id FROM subscriptions WHERE tenant_id = ? AND user_id = ?)
+    ORDER BY site, board""",
+    row=CheckpointRow,
+)
+_save = portable(
+    f"""{insert_into("checkpoints", CheckpointRow._fields)} ON CONFLICT (site, board) DO UPDATE SET
+    {", ".join(f"{name} = excluded.{name}" for name in CheckpointRow._fields if name not in _KEPT)}"""
+)
+_delete = portable("DELETE FROM checkpoints WHERE site = ? AND board = ?")
+_boards = portable(
+    """SELECT s.id, s.kind, COALESCE(f.title, s.title), c.site, c.board, c.status
+    FROM sources s JOIN checkpoints c ON c.source_id = s.id
+    JOIN subscriptions f ON f.source_id = s.id AND f.tenant_id = ? AND f.user_id = ?
+    ORDER BY c.site, c.board"""
+)
+_item_states = portable("SELECT source_id, state, count(*) FROM items WHERE source_id IN (?) GROUP BY source_id, state")
+_images_by_source = portable(
+    """SELECT p.source_id, i.state, count(DISTINCT i.id) FROM post_images p JOIN images i ON i.id = p.image_id
+    WHERE p.source_id IN (?) GROUP BY p.source_id, i.state"""
+)
+_images = portable(
+    """SELECT i.state, count(DISTINCT i.id) FROM post_images p JOIN images i ON i.id = p.image_id
+    WHERE p.source_id IN (?) GROUP BY i.state"""
+)
+
+
 def load(conn: Connection, site: str, board: str) -> CheckpointRow | None:
-    rows = _select.all(conn, site, board)
-    return _checkpoint(rows[0]) if rows else None
+    return _one.first(conn, site, board)
 
 
 def of_source(conn: Connection, source_id: int) -> CheckpointRow | None:
-    rows = _of_source.all(conn, source_id)
-    return _checkpoint(rows[0]) if rows else None
+    return _of_source.first(conn, source_id)
 
 
 def followed(conn: Connection, reader: Reader) -> list[CheckpointRow]:
-    """Those of the sources that a reader follows."""
-    return [_checkpoint(row) for row in _followed.all(conn, reader.tenant_id, reader.user_id)]
+    """Returns the checkpoints of the sources that a reader follows."""
+    return _followed.all(conn, reader.tenant_id, reader.user_id)
 
 
 def save(conn: Connection, checkpoint: CheckpointRow, now: datetime) -> None:
-    """Write it; the time of the first save stays."""
-    row = checkpoint._replace(
-        page_request=None if checkpoint.page_request is None else json_text(checkpoint.page_request),
-        stats=json_text(dict(checkpoint.stats)),  # type: ignore[arg-type]
-        seen_ids=json_text(list(checkpoint.seen_ids)),
-        created_at=now,
-        updated_at=now,
-    )
-    _save.once(conn, *row)
+    """Writes a checkpoint. The time of its first save stays."""
+    row = checkpoint._asdict() | {
+        "page_request": None if checkpoint.page_request is None else json_text(checkpoint.page_request),
+        "stats": json_text(dict(checkpoint.stats)),
+        "seen_ids": json_text(list(checkpoint.seen_ids)),
+        "created_at": now,
+        "updated_at": now,
+    }
+    _save.once(conn, **row)
 
 
 def delete(conn: Connection, site: str, board: str) -> bool:
     return bool(_delete.once(conn, site, board))
 
 
-def _checkpoint(row: tuple[Any, ...]) -> CheckpointRow:
-    found = CheckpointRow(*row)
-    return found._replace(
-        page_request=None if found.page_request is None else json_value(found.page_request),
-        stats=json_value(found.stats),
-        seen_ids=json_value(found.seen_ids),
-        started_at=moment(found.started_at),
-        completed_at=moment_or_none(found.completed_at),
-        created_at=moment(found.created_at),
-        updated_at=moment(found.updated_at),
-    )
+def statistics(conn: Connection, reader: Reader) -> Statistics:
+    """Returns what the lists that a reader follows have brought."""
+    boards = _boards.all(conn, reader.tenant_id, reader.user_id)
+    ids = [source_id for source_id, *_ in boards]
+    states, images = _by_source(_item_states.all(conn, ids)), _by_source(_images_by_source.all(conn, ids))
+    posts = post_counts(conn, ids)
+    counts = [
+        BoardCount(
+            source_id=source_id,
+            kind=kind,
+            title=title,
+            site=site,
+            board=board,
+            status=status,
+            done=states.get(source_id, {}).get("done", 0),
+            failed=states.get(source_id, {}).get("failed", 0),
+            waiting=states.get(source_id, {}).get("waiting", 0),
+            posts=posts.get(source_id, 0),
+            images=images.get(source_id, {}),
+        )
+        for source_id, kind, title, site, board, status in boards
+    ]
+    return Statistics(counts, dict(_images.all(conn, ids)))
+
+
+def _by_source(rows: Sequence[tuple[Any, ...]]) -> dict[int, dict[str, int]]:
+    found: dict[int, dict[str, int]] = {}
+    for source_id, state, count in rows:
+        found.setdefault(source_id, {})[state] = count
+    return found

@@ -1,20 +1,28 @@
-"""The ground floor: sources, posts with their history, visits, the outbox, and who follows what."""
+"""Sources, posts with their versions, visits, the outbox, and who follows what."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Json, Moment
+from headwater.store.migrations.pieces import (
+    of_user,
+    own_id,
+    partial_index,
+    primary_key,
+    refers_to,
+    source_id,
+    tenant_and_user,
+    unique,
+)
+from headwater.store.tables.columns import BigId, Json, Moment
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.create_table(
         "event_outbox",
-        sa.Column("id", BigId, nullable=False),
+        own_id(),
         sa.Column("event_id", sa.String(length=36), nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
@@ -23,8 +31,8 @@ def upgrade() -> None:
         sa.Column("payload", Json, nullable=False),
         sa.Column("idempotency_key", sa.Text(), nullable=False),
         sa.Column("created_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_event_outbox")),
-        sa.UniqueConstraint("idempotency_key", name=op.f("uq_event_outbox_idempotency_key")),
+        primary_key("event_outbox", "id"),
+        unique("event_outbox", "idempotency_key"),
         sqlite_autoincrement=True,
     )
     op.create_table(
@@ -32,11 +40,11 @@ def upgrade() -> None:
         sa.Column("host", sa.Text(), nullable=False),
         sa.Column("next_at", Moment(), nullable=False),
         sa.Column("held_until", Moment(), nullable=True),
-        sa.PrimaryKeyConstraint("host", name=op.f("pk_hosts")),
+        primary_key("hosts", "host"),
     )
     op.create_table(
         "sources",
-        sa.Column("id", BigId, nullable=False),
+        own_id(),
         sa.Column("kind", sa.String(length=20), nullable=False),
         sa.Column("address", sa.Text(), nullable=False),
         sa.Column("host", sa.Text(), nullable=False),
@@ -69,31 +77,24 @@ def upgrade() -> None:
         sa.Column("last_error_code", sa.Text(), nullable=True),
         sa.Column("last_error", sa.Text(), nullable=True),
         sa.Column("truncated", sa.Boolean(), server_default=sa.false(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_sources")),
-        sa.UniqueConstraint("address", name=op.f("uq_sources_address")),
+        primary_key("sources", "id"),
+        unique("sources", "address"),
         sqlite_autoincrement=True,
     )
-    op.create_index(
-        "ix_sources_due",
-        "sources",
-        ["next_check_at"],
-        unique=False,
-        sqlite_where=sa.text("active"),
-        postgresql_where=sa.text("active"),
-    )
+    partial_index("ix_sources_due", "sources", ["next_check_at"], "active")
     op.create_index("ix_sources_host", "sources", ["host"], unique=False)
     op.create_table(
         "tenants",
-        sa.Column("id", BigId, nullable=False),
+        own_id(),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("created_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_tenants")),
-        sa.UniqueConstraint("name", name=op.f("uq_tenants_name")),
+        primary_key("tenants", "id"),
+        unique("tenants", "name"),
     )
     op.create_table(
         "crawls",
-        sa.Column("id", BigId, nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
+        own_id(),
+        source_id(),
         sa.Column("started_at", Moment(), nullable=False),
         sa.Column("seconds", sa.Float(), nullable=False),
         sa.Column("outcome", sa.String(length=12), nullable=False),
@@ -106,15 +107,15 @@ def upgrade() -> None:
         sa.Column("truncated", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("error_code", sa.Text(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
-        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_crawls_source_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_crawls")),
+        refers_to("crawls", "source_id", "sources"),
+        primary_key("crawls", "id"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_crawls_source", "crawls", ["source_id", "id"], unique=False)
     op.create_table(
         "posts",
-        sa.Column("id", BigId, nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
+        own_id(),
+        source_id(),
         sa.Column("source_post_id", sa.Text(), nullable=False),
         sa.Column("text_norm_hash", sa.LargeBinary(), nullable=False),
         sa.Column("version", sa.Integer(), server_default="1", nullable=False),
@@ -133,9 +134,9 @@ def upgrade() -> None:
         sa.Column("reference_kind", sa.Text(), nullable=True),
         sa.Column("reference_id", sa.Text(), nullable=True),
         sa.Column("extra", Json, server_default="{}", nullable=False),
-        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_posts_source_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_posts")),
-        sa.UniqueConstraint("source_id", "source_post_id", name=op.f("uq_posts_source_id_source_post_id")),
+        refers_to("posts", "source_id", "sources"),
+        primary_key("posts", "id"),
+        unique("posts", "source_id", "source_post_id"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_posts_source_stream", "posts", ["source_id", "created_at", "id"], unique=False)
@@ -144,67 +145,48 @@ def upgrade() -> None:
     op.create_table(
         "source_aliases",
         sa.Column("address", sa.Text(), nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
-        sa.ForeignKeyConstraint(
-            ["source_id"], ["sources.id"], name=op.f("fk_source_aliases_source_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("address", name=op.f("pk_source_aliases")),
+        source_id(),
+        refers_to("source_aliases", "source_id", "sources"),
+        primary_key("source_aliases", "address"),
     )
     op.create_index("ix_source_aliases_source_id", "source_aliases", ["source_id"], unique=False)
     op.create_table(
         "users",
-        sa.Column("id", BigId, nullable=False),
+        own_id(),
         sa.Column("tenant_id", BigId, nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("role", sa.String(length=20), nullable=False),
         sa.Column("created_at", Moment(), nullable=False),
-        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name=op.f("fk_users_tenant_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
-        sa.UniqueConstraint("tenant_id", "id", name=op.f("uq_users_tenant_id_id")),
-        sa.UniqueConstraint("tenant_id", "name", name=op.f("uq_users_tenant_id_name")),
+        refers_to("users", "tenant_id", "tenants"),
+        primary_key("users", "id"),
+        unique("users", "tenant_id", "id"),
+        unique("users", "tenant_id", "name"),
     )
     op.create_table(
         "api_tokens",
-        sa.Column("id", BigId, nullable=False),
-        sa.Column("tenant_id", BigId, nullable=False),
-        sa.Column("user_id", BigId, nullable=False),
+        own_id(),
+        *tenant_and_user(),
         sa.Column("kind", sa.String(length=10), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("token_hash", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", Moment(), nullable=False),
         sa.Column("expires_at", Moment(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "user_id"],
-            ["users.tenant_id", "users.id"],
-            name=op.f("fk_api_tokens_tenant_id_user_id"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_api_tokens")),
-        sa.UniqueConstraint("token_hash", name=op.f("uq_api_tokens_token_hash")),
+        of_user("api_tokens"),
+        primary_key("api_tokens", "id"),
+        unique("api_tokens", "token_hash"),
     )
     op.create_table(
         "post_states",
-        sa.Column("tenant_id", BigId, nullable=False),
-        sa.Column("user_id", BigId, nullable=False),
+        *tenant_and_user(),
         sa.Column("post_id", BigId, nullable=False),
         sa.Column("read_at", Moment(), nullable=True),
         sa.Column("starred_at", Moment(), nullable=True),
-        sa.ForeignKeyConstraint(["post_id"], ["posts.id"], name=op.f("fk_post_states_post_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "user_id"],
-            ["users.tenant_id", "users.id"],
-            name=op.f("fk_post_states_tenant_id_user_id"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "user_id", "post_id", name=op.f("pk_post_states")),
+        refers_to("post_states", "post_id", "posts"),
+        of_user("post_states"),
+        primary_key("post_states", "tenant_id", "user_id", "post_id"),
     )
-    op.create_index(
-        "ix_post_states_starred",
-        "post_states",
-        ["tenant_id", "user_id", "post_id"],
-        unique=False,
-        sqlite_where=sa.text("starred_at IS NOT NULL"),
-        postgresql_where=sa.text("starred_at IS NOT NULL"),
+    partial_index(
+        "ix_post_states_starred", "post_states", ["tenant_id", "user_id", "post_id"], "starred_at IS NOT NULL"
     )
     op.create_table(
         "post_versions",
@@ -218,27 +200,19 @@ def upgrade() -> None:
         sa.Column("extra", Json, server_default="{}", nullable=False),
         sa.Column("valid_from", Moment(), nullable=False),
         sa.Column("valid_to", Moment(), nullable=False),
-        sa.ForeignKeyConstraint(["post_id"], ["posts.id"], name=op.f("fk_post_versions_post_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("post_id", "version", name=op.f("pk_post_versions")),
+        refers_to("post_versions", "post_id", "posts"),
+        primary_key("post_versions", "post_id", "version"),
     )
     op.create_table(
         "subscriptions",
-        sa.Column("tenant_id", BigId, nullable=False),
-        sa.Column("user_id", BigId, nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
+        *tenant_and_user(),
+        source_id(),
         sa.Column("title", sa.Text(), nullable=True),
         sa.Column("folder", sa.Text(), nullable=True),
         sa.Column("created_at", Moment(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["source_id"], ["sources.id"], name=op.f("fk_subscriptions_source_id"), ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "user_id"],
-            ["users.tenant_id", "users.id"],
-            name=op.f("fk_subscriptions_tenant_id_user_id"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "user_id", "source_id", name=op.f("pk_subscriptions")),
+        refers_to("subscriptions", "source_id", "sources"),
+        of_user("subscriptions"),
+        primary_key("subscriptions", "tenant_id", "user_id", "source_id"),
     )
     op.create_index("ix_subscriptions_source_id", "subscriptions", ["source_id"], unique=False)
 

@@ -1,14 +1,13 @@
-"""Consumers read the outbox from cursors of their own, and posts can be searched."""
+"""Consumers read the outbox with cursors of their own, and posts can be searched."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Moment
+from headwater.store.migrations.pieces import cursors
+from headwater.store.tables.columns import BigId
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 CREATE = {
     "sqlite": (
@@ -31,14 +30,7 @@ DROP = {
 
 
 def upgrade() -> None:
-    op.create_table(
-        "consumer_cursors",
-        sa.Column("consumer", sa.Text(), nullable=False),
-        sa.Column("xid", BigId, nullable=False),
-        sa.Column("id", BigId, nullable=False),
-        sa.Column("moved_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("consumer", name=op.f("pk_consumer_cursors")),
-    )
+    cursors("consumer")
     op.add_column("event_outbox", sa.Column("xid", BigId, server_default="0", nullable=False))
     dialect = op.get_bind().dialect.name
     if dialect == "postgresql":

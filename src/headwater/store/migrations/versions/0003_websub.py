@@ -1,20 +1,19 @@
-"""Sources can be pushed by the hubs that their feeds offer."""
+"""Hubs that feeds name can push sources."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Moment
+from headwater.store.migrations.pieces import partial_index, primary_key, refers_to, source_id, unique
+from headwater.store.tables.columns import Moment
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.create_table(
         "hub_subscriptions",
-        sa.Column("source_id", BigId, nullable=False),
+        source_id(),
         sa.Column("hub", sa.Text(), nullable=False),
         sa.Column("topic", sa.Text(), nullable=False),
         sa.Column("callback_id", sa.Text(), nullable=False),
@@ -27,21 +26,12 @@ def upgrade() -> None:
         sa.Column("trust", sa.Integer(), server_default="1", nullable=False),
         sa.Column("last_push_at", Moment(), nullable=True),
         sa.Column("last_error", sa.Text(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["source_id"], ["sources.id"], name=op.f("fk_hub_subscriptions_source_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("source_id", name=op.f("pk_hub_subscriptions")),
-        sa.UniqueConstraint("callback_id", name=op.f("uq_hub_subscriptions_callback_id")),
+        refers_to("hub_subscriptions", "source_id", "sources"),
+        primary_key("hub_subscriptions", "source_id"),
+        unique("hub_subscriptions", "callback_id"),
     )
     op.create_index("ix_hub_subscriptions_next_try_at", "hub_subscriptions", ["next_try_at"], unique=False)
-    op.create_index(
-        "ix_sources_asleep",
-        "sources",
-        ["id"],
-        unique=False,
-        sqlite_where=sa.text("NOT active"),
-        postgresql_where=sa.text("NOT active"),
-    )
+    partial_index("ix_sources_asleep", "sources", ["id"], "NOT active")
 
 
 def downgrade() -> None:

@@ -3,18 +3,15 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Json, Moment
+from headwater.store.migrations.pieces import cursors, event_facts, own_id, partial_index, primary_key, unique
+from headwater.store.tables.columns import Json, Moment
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
 PARTITIONS = 8
 XID = """(greatest(pg_current_xact_id()::text::bigint,
     pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1))"""
-OPEN = sa.text("state IN ('retrying', 'waiting', 'dead')")
-RETRYING = sa.text("state = 'retrying'")
 DOMAIN = {"sqlite": "substr(kind, 1, instr(kind, '.') - 1)", "postgresql": "split_part(kind, '.', 1)"}
 
 
@@ -26,7 +23,7 @@ def upgrade() -> None:
         "consumer_inbox",
         sa.Column("consumer", sa.Text(), nullable=False),
         sa.Column("event_id", sa.String(36), nullable=False),
-        sa.PrimaryKeyConstraint("consumer", "event_id", name=op.f("pk_consumer_inbox")),
+        primary_key("consumer_inbox", "consumer", "event_id"),
         sqlite_with_rowid=False,
     )
     _make_dead_letters()
@@ -37,14 +34,7 @@ def downgrade() -> None:
     op.drop_table("event_dlq")
     op.drop_table("consumer_inbox")
     _put_cursors_aside(dialect)
-    op.create_table(
-        "consumer_cursors",
-        sa.Column("consumer", sa.Text(), nullable=False),
-        sa.Column("xid", BigId, nullable=False),
-        sa.Column("id", BigId, nullable=False),
-        sa.Column("moved_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("consumer", name=op.f("pk_consumer_cursors")),
-    )
+    cursors("consumer")
     op.execute(
         """INSERT INTO consumer_cursors (consumer, xid, id, moved_at)
         SELECT consumer, xid, id, moved_at FROM old_cursors c WHERE NOT EXISTS (
@@ -78,15 +68,7 @@ def _widen_outbox(dialect: str) -> None:
 
 def _partition_cursors(dialect: str) -> None:
     _put_cursors_aside(dialect)
-    op.create_table(
-        "consumer_cursors",
-        sa.Column("consumer", sa.Text(), nullable=False),
-        sa.Column("partition", sa.Integer(), nullable=False),
-        sa.Column("xid", BigId, nullable=False),
-        sa.Column("id", BigId, nullable=False),
-        sa.Column("moved_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("consumer", "partition", name=op.f("pk_consumer_cursors")),
-    )
+    cursors("consumer", "partition")
     for partition in range(PARTITIONS if dialect == "postgresql" else 1):
         op.execute(
             f"""INSERT INTO consumer_cursors (consumer, partition, xid, id, moved_at)
@@ -104,16 +86,11 @@ def _put_cursors_aside(dialect: str) -> None:
 def _make_dead_letters() -> None:
     op.create_table(
         "event_dlq",
-        sa.Column("id", BigId, nullable=False),
+        own_id(),
         sa.Column("consumer", sa.Text(), nullable=False),
         sa.Column("partition", sa.Integer(), nullable=False),
         sa.Column("state", sa.String(10), nullable=False),
-        sa.Column("event_id", sa.String(36), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("key", sa.Text(), nullable=False),
-        sa.Column("tenant_id", BigId),
-        sa.Column("user_id", BigId),
+        *event_facts(),
         sa.Column("payload", Json, nullable=False),
         sa.Column("traceparent", sa.Text()),
         sa.Column("created_at", Moment(), nullable=False),
@@ -123,22 +100,15 @@ def _make_dead_letters() -> None:
         sa.Column("last_failed_at", Moment()),
         sa.Column("next_try_at", Moment()),
         sa.Column("settled_at", Moment()),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_event_dlq")),
-        sa.UniqueConstraint("consumer", "event_id", name=op.f("uq_event_dlq_consumer_event_id")),
+        primary_key("event_dlq", "id"),
+        unique("event_dlq", "consumer", "event_id"),
         sqlite_autoincrement=True,
     )
-    op.create_index(
+    partial_index(
         "ix_event_dlq_open",
         "event_dlq",
         ["consumer", "partition", "key", "id"],
-        sqlite_where=OPEN,
-        postgresql_where=OPEN,
+        "state IN ('retrying', 'waiting', 'dead')",
     )
-    op.create_index(
-        "ix_event_dlq_retrying",
-        "event_dlq",
-        ["consumer", "next_try_at"],
-        sqlite_where=RETRYING,
-        postgresql_where=RETRYING,
-    )
+    partial_index("ix_event_dlq_retrying", "event_dlq", ["consumer", "next_try_at"], "state = 'retrying'")
     op.create_index("ix_event_dlq_state", "event_dlq", ["state", "id"])

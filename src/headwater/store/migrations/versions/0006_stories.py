@@ -1,14 +1,21 @@
-"""Posts belong to stories; every decision is on record and can be undone."""
+"""Posts belong to stories; every decision is recorded and can be undone."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Moment
+from headwater.store.migrations.pieces import (
+    of_user,
+    own_id,
+    primary_key,
+    refers_to,
+    source_id,
+    tenant_and_user,
+    unique,
+)
+from headwater.store.tables.columns import BigId, Moment
 
 revision = "0006"
 down_revision = "0005"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -21,19 +28,19 @@ def upgrade() -> None:
         sa.Column("rule", sa.String(10), nullable=False),
         sa.Column("score", sa.Float(), nullable=False),
         sa.Column("why", sa.Text(), nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
+        source_id(),
         sa.Column("created_at", Moment(), nullable=False),
         sa.Column("decided_at", Moment(), nullable=False),
-        sa.ForeignKeyConstraint(["post_id"], ["posts.id"], name=op.f("fk_story_members_post_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("seq", name=op.f("pk_story_members")),
-        sa.UniqueConstraint("post_id", name=op.f("uq_story_members_post_id")),
+        refers_to("story_members", "post_id", "posts"),
+        primary_key("story_members", "seq"),
+        unique("story_members", "post_id"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_story_members_story", "story_members", ["story_id", "created_at", "post_id"])
     op.create_index("ix_story_members_repeat", "story_members", ["repeat_id", "created_at", "post_id"])
     op.create_table(
         "story_decisions",
-        sa.Column("id", BigId, nullable=False),
+        own_id(),
         sa.Column("decided_at", Moment(), nullable=False),
         sa.Column("action", sa.String(10), nullable=False),
         sa.Column("story_id", BigId, nullable=False),
@@ -42,7 +49,7 @@ def upgrade() -> None:
         sa.Column("score", sa.Float()),
         sa.Column("why", sa.Text()),
         sa.Column("user_id", BigId),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_story_decisions")),
+        primary_key("story_decisions", "id"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_story_decisions_story", "story_decisions", ["story_id", "id"])
@@ -52,23 +59,17 @@ def upgrade() -> None:
         sa.Column("post_id", BigId, nullable=False),
         sa.Column("parting_id", BigId, nullable=False),
         sa.Column("side", BigId, nullable=False),
-        sa.ForeignKeyConstraint(["post_id"], ["posts.id"], name=op.f("fk_posts_apart_post_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("post_id", "parting_id", name=op.f("pk_posts_apart")),
+        refers_to("posts_apart", "post_id", "posts"),
+        primary_key("posts_apart", "post_id", "parting_id"),
     )
     op.create_index("ix_posts_apart_parting_id", "posts_apart", ["parting_id"])
     op.create_table(
         "fold_settings",
-        sa.Column("tenant_id", BigId, nullable=False),
-        sa.Column("user_id", BigId, nullable=False),
+        *tenant_and_user(),
         sa.Column("level", sa.String(10), nullable=False),
         sa.Column("threshold", sa.Float(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "user_id"],
-            ["users.tenant_id", "users.id"],
-            name=op.f("fk_fold_settings_tenant_id_user_id"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "user_id", name=op.f("pk_fold_settings")),
+        of_user("fold_settings"),
+        primary_key("fold_settings", "tenant_id", "user_id"),
     )
     op.add_column("subscriptions", sa.Column("fold", sa.Boolean(), server_default=sa.true(), nullable=False))
 

@@ -1,14 +1,13 @@
-"""Requests have budgets over all processes; visits say what they could not reach; a source has a note about itself."""
+"""Requests have budgets over all processes; visits report gaps; a source has a note about how it is read."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import Moment
+from headwater.store.migrations.pieces import primary_key
+from headwater.store.tables.columns import Moment
 
 revision = "0008"
 down_revision = "0007"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -18,7 +17,7 @@ def upgrade() -> None:
         sa.Column("place", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("used_at", Moment(), nullable=True),
         sa.Column("free_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("name", "place", name=op.f("pk_request_budgets")),
+        primary_key("request_budgets", "name", "place"),
     )
     op.add_column("crawls", sa.Column("gap", sa.Boolean(), server_default=sa.false(), nullable=False))
     op.add_column("sources", sa.Column("gap_at", Moment(), nullable=True))

@@ -1,14 +1,13 @@
-"""What a process had begun when it died is counted, so that no event ends one process after the other."""
+"""Attempts at events are counted, so that a poison message does not end one process after the other."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import Moment
+from headwater.store.migrations.pieces import primary_key
+from headwater.store.tables.columns import Moment
 
 revision = "0009"
 down_revision = "0008"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -19,7 +18,7 @@ def upgrade() -> None:
         sa.Column("event_id", sa.Text(), nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),
         sa.Column("began_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("consumer", "partition", "event_id", name=op.f("pk_consumer_trials")),
+        primary_key("consumer_trials", "consumer", "partition", "event_id"),
     )
 
 

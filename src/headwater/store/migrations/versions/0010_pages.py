@@ -1,14 +1,13 @@
-"""Lists and their items, how far their crawl got, and what sites ask of programs."""
+"""Lists and their items, checkpoints, and robots.txt."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Json, Moment
+from headwater.store.migrations.pieces import own_id, primary_key, refers_to, source_id, unique
+from headwater.store.tables.columns import Json, Moment
 
 revision = "0010"
 down_revision = "0009"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -19,7 +18,7 @@ def upgrade() -> None:
         sa.Column("status", sa.Integer(), nullable=False),
         sa.Column("rules", sa.Text(), server_default="", nullable=False),
         sa.Column("fetched_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("origin", name=op.f("pk_robots")),
+        primary_key("robots", "origin"),
     )
     _make_items()
     _make_checkpoints()
@@ -28,8 +27,8 @@ def upgrade() -> None:
 def _make_items() -> None:
     op.create_table(
         "items",
-        sa.Column("id", BigId, nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
+        own_id(),
+        source_id(),
         sa.Column("item_id", sa.Text(), nullable=False),
         sa.Column("url", sa.Text(), nullable=False),
         sa.Column("title", sa.Text(), server_default="", nullable=False),
@@ -43,9 +42,9 @@ def _make_items() -> None:
         sa.Column("resume_url", sa.Text(), nullable=True),
         sa.Column("created_at", Moment(), nullable=False),
         sa.Column("updated_at", Moment(), nullable=False),
-        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_items_source_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_items")),
-        sa.UniqueConstraint("source_id", "item_id", name=op.f("uq_items_source_id_item_id")),
+        refers_to("items", "source_id", "sources"),
+        primary_key("items", "id"),
+        unique("items", "source_id", "item_id"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_items_state", "items", ["source_id", "state", "id"])
@@ -56,7 +55,7 @@ def _make_checkpoints() -> None:
         "checkpoints",
         sa.Column("site", sa.Text(), nullable=False),
         sa.Column("board", sa.Text(), nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
+        source_id(),
         sa.Column("status", sa.String(10), nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("current_page", sa.Integer(), server_default="0", nullable=False),
@@ -72,10 +71,8 @@ def _make_checkpoints() -> None:
         sa.Column("completed_at", Moment(), nullable=True),
         sa.Column("created_at", Moment(), nullable=False),
         sa.Column("updated_at", Moment(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["source_id"], ["sources.id"], name=op.f("fk_checkpoints_source_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("site", "board", name=op.f("pk_checkpoints")),
+        refers_to("checkpoints", "source_id", "sources"),
+        primary_key("checkpoints", "site", "board"),
     )
     op.create_index("ix_checkpoints_source_id", "checkpoints", ["source_id"])
 

@@ -5,12 +5,11 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Json, Moment
+from headwater.store.migrations.pieces import counted_visits, primary_key, refers_to, source_id
+from headwater.store.tables.columns import BigId, Json, Moment
 
 revision = "0011"
 down_revision = "0010"
-branch_labels = None
-depends_on = None
 
 FAR_FUTURE = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -25,7 +24,7 @@ def _hot_posts() -> None:
     op.create_table(
         "posts_hot",
         sa.Column("id", BigId, autoincrement=False, nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
+        source_id(),
         sa.Column("source_post_id", sa.Text(), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("url", sa.Text()),
@@ -39,8 +38,8 @@ def _hot_posts() -> None:
         sa.Column("lang", sa.Text()),
         sa.Column("extra", Json, nullable=False),
         sa.Column("expires_at", Moment(), nullable=False),
-        sa.ForeignKeyConstraint(["id"], ["posts.id"], name=op.f("fk_posts_hot_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_posts_hot")),
+        refers_to("posts_hot", "id", "posts"),
+        primary_key("posts_hot", "id"),
     )
     op.create_index("ix_posts_hot_stream", "posts_hot", ["created_at", "id"])
     op.create_index("ix_posts_hot_expires_at", "posts_hot", ["expires_at"])
@@ -48,7 +47,7 @@ def _hot_posts() -> None:
         "hot_window",
         sa.Column("since", Moment(), autoincrement=False, nullable=False),
         sa.Column("kept_seconds", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("since", name=op.f("pk_hot_window")),
+        primary_key("hot_window", "since"),
     )
     op.bulk_insert(window, [{"since": FAR_FUTURE, "kept_seconds": 0}])  # it is filled when Headwater starts
 
@@ -56,14 +55,12 @@ def _hot_posts() -> None:
 def _cached_listings() -> None:
     op.create_table(
         "cached_listings",
-        sa.Column("source_id", BigId, autoincrement=False, nullable=False),
+        source_id(autoincrement=False),
         sa.Column("fetched_at", Moment(), nullable=False),
         sa.Column("expires_at", Moment(), nullable=False),
         sa.Column("posts", Json, nullable=False),
-        sa.ForeignKeyConstraint(
-            ["source_id"], ["sources.id"], name=op.f("fk_cached_listings_source_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("source_id", name=op.f("pk_cached_listings")),
+        refers_to("cached_listings", "source_id", "sources"),
+        primary_key("cached_listings", "source_id"),
     )
     op.create_index("ix_cached_listings_expires_at", "cached_listings", ["expires_at"])
 
@@ -72,25 +69,15 @@ def _days_and_minutes() -> None:
     op.create_table(
         "crawl_days",
         sa.Column("day", Moment(), autoincrement=False, nullable=False),
-        sa.Column("visits_ok", sa.Integer(), nullable=False),
-        sa.Column("visits_unchanged", sa.Integer(), nullable=False),
-        sa.Column("visits_empty", sa.Integer(), nullable=False),
-        sa.Column("visits_failed", sa.Integer(), nullable=False),
-        sa.Column("seconds", sa.Float(), nullable=False),
-        sa.Column("posts_new", sa.Integer(), nullable=False),
-        sa.Column("posts_updated", sa.Integer(), nullable=False),
-        sa.Column("posts_duplicate", sa.Integer(), nullable=False),
-        sa.Column("valid_posts_24h", sa.Integer()),
-        sa.Column("sources_total", sa.Integer()),
-        sa.Column("tiers", Json),
-        sa.PrimaryKeyConstraint("day", name=op.f("pk_crawl_days")),
+        *counted_visits(),
+        primary_key("crawl_days", "day"),
     )
     op.create_table(
         "budget_use",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("minute", Moment(), nullable=False),
         sa.Column("used", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("name", "minute", name=op.f("pk_budget_use")),
+        primary_key("budget_use", "name", "minute"),
     )
 
 

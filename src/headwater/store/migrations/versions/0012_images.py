@@ -1,20 +1,19 @@
-"""Pictures that posts show have records: where they are, whether they are saved, and which posts show them."""
+"""Images of posts have records: their address, whether they are saved, and which posts show them."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import BigId, Json, Moment
+from headwater.store.migrations.pieces import own_id, partial_index, primary_key, refers_to, source_id, unique
+from headwater.store.tables.columns import BigId, Json, Moment
 
 revision = "0012"
 down_revision = "0011"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.create_table(
         "images",
-        sa.Column("id", BigId, nullable=False),
+        own_id(),
         sa.Column("url_key", sa.LargeBinary(), nullable=False),
         sa.Column("url", sa.Text(), nullable=False),
         sa.Column("host", sa.Text(), nullable=False),
@@ -35,34 +34,24 @@ def upgrade() -> None:
         sa.Column("width", sa.Integer(), nullable=True),
         sa.Column("height", sa.Integer(), nullable=True),
         sa.Column("metadata", Json, server_default="{}", nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_images")),
-        sa.UniqueConstraint("url_key", name=op.f("uq_images_url_key")),
+        primary_key("images", "id"),
+        unique("images", "url_key"),
         sqlite_autoincrement=True,
     )
-    waiting = sa.text("state = 'waiting'")
-    op.create_index(
-        "ix_images_waiting",
-        "images",
-        ["host", "next_try_at", "id"],
-        sqlite_where=waiting,
-        postgresql_where=waiting,
-    )
+    partial_index("ix_images_waiting", "images", ["host", "next_try_at", "id"], "state = 'waiting'")
     op.create_index("ix_images_content", "images", ["content_hash", "size"])
-    settled = sa.text("state <> 'waiting'")
-    op.create_index("ix_images_settled", "images", ["state", "id"], sqlite_where=settled, postgresql_where=settled)
+    partial_index("ix_images_settled", "images", ["state", "id"], "state <> 'waiting'")
     op.create_table(
         "post_images",
         sa.Column("post_id", BigId, nullable=False),
         sa.Column("image_id", BigId, nullable=False),
-        sa.Column("source_id", BigId, nullable=False),
+        source_id(),
         sa.Column("place", sa.Integer(), nullable=False),
         sa.Column("alt", sa.Text(), server_default="", nullable=False),
-        sa.ForeignKeyConstraint(["post_id"], ["posts.id"], name=op.f("fk_post_images_post_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["image_id"], ["images.id"], name=op.f("fk_post_images_image_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(
-            ["source_id"], ["sources.id"], name=op.f("fk_post_images_source_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("post_id", "image_id", name=op.f("pk_post_images")),
+        refers_to("post_images", "post_id", "posts"),
+        refers_to("post_images", "image_id", "images"),
+        refers_to("post_images", "source_id", "sources"),
+        primary_key("post_images", "post_id", "image_id"),
     )
     op.create_index("ix_post_images_image", "post_images", ["image_id", "source_id"])
     op.create_index("ix_post_images_source", "post_images", ["source_id", "image_id"])

@@ -1,14 +1,13 @@
-"""Requests that are paid by the month are counted; secrets that a person has given are kept sealed."""
+"""Requests that are paid by the month are counted; secrets that a person gave are stored encrypted."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import Moment
+from headwater.store.migrations.pieces import primary_key
+from headwater.store.tables.columns import Moment
 
 revision = "0013"
 down_revision = "0012"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -18,14 +17,14 @@ def upgrade() -> None:
         sa.Column("month", sa.String(7), nullable=False),
         sa.Column("requests", sa.Integer(), server_default="0", nullable=False),
         sa.Column("posts", sa.Integer(), server_default="0", nullable=False),
-        sa.PrimaryKeyConstraint("name", "month", name=op.f("pk_meters")),
+        primary_key("meters", "name", "month"),
     )
     op.create_table(
         "secrets",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("sealed", sa.LargeBinary(), nullable=False),
         sa.Column("changed_at", Moment(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_secrets")),
+        primary_key("secrets", "name"),
     )
 
     op.create_index("ix_sources_kind", "sources", ["kind"])

@@ -1,16 +1,14 @@
-"""Secrets of hubs are derived from a key that is not in the database. Hubs are told theirs at once."""
+"""Secrets of hubs are derived from a key that is not in the database. Hubs get new ones at once."""
 
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.sql import Moment
+from headwater.store.tables.columns import Moment
 
 revision = "0014"
 down_revision = "0013"
-branch_labels = None
-depends_on = None
 
 _subscriptions = sa.table("hub_subscriptions", sa.column("next_try_at", Moment()), sa.column("state", sa.Text()))
 

@@ -1,1 +1,1 @@
-"""TODO"""
+"""One module for each revision, named after it. Databases exist at every revision, so none is ever changed."""
