@@ -16,6 +16,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -57,7 +58,7 @@ def main() -> None:
     if "idle" in asked.what:
         show(idle())
     if "crawl" in asked.what:
-        show(after_a_crawl(asked.sources, asked.posts, asked.limit))
+        show(after_a_crawl(asked.sources, asked.posts, asked.limit, asked.settle))
     if "installed" in asked.what:
         show(installed())
 
@@ -76,7 +77,7 @@ def idle() -> list[Figure]:
             return memory_of(ours.pid, "nothing followed", IDLE_GOAL)
 
 
-def after_a_crawl(sources: int, posts: int, limit: float) -> list[Figure]:
+def after_a_crawl(sources: int, posts: int, limit: float, settle: float) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         www = Path(folder) / "www"
         www.mkdir()
@@ -87,6 +88,7 @@ def after_a_crawl(sources: int, posts: int, limit: float) -> list[Figure]:
                 spent = ours.visit_all(limit)
                 wait_until(lambda: ours.folded() >= posts, limit, pause=1)
                 wait_until_quiet(ours.pid, limit)
+                time.sleep(settle)
                 what = f"{sources:,} sources, {ours.folded():,} posts in the window"
                 at_the_peak = Figure("  all of them, at the peak of the crawl", spent.peak_mb)
                 return [*memory_of(ours.pid, what, CRAWL_GOAL), at_the_peak]
@@ -171,6 +173,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sources", type=int, default=2000)
     parser.add_argument("--posts", type=int, default=50_000)
     parser.add_argument("--limit", type=float, default=900, help="seconds for the crawl")
+    parser.add_argument("--settle", type=float, default=70, help="seconds after it, in which idle parsers end")
     return parser.parse_args()
 
 

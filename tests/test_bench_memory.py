@@ -20,8 +20,9 @@ import memory  # noqa: E402
 def test_memory_is_measured_with_nothing_followed_and_after_a_crawl() -> None:
     if not (shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")):
         pytest.skip("no nginx (scripts/services install nginx)")
+    few = ["--sources", "3", "--posts", "20", "--settle", "0"]
     answer = subprocess.run(
-        [sys.executable, ROOT / "bench" / "memory.py", "--what", "idle,crawl", "--sources", "3", "--posts", "20"],
+        [sys.executable, ROOT / "bench" / "memory.py", "--what", "idle,crawl", *few],
         capture_output=True,
         text=True,
         timeout=250,

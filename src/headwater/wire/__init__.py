@@ -28,6 +28,7 @@ from headwater.wire.loops import (
     warm_up,
 )
 from headwater.wire.parts import Parts, home, image_folder, instance_name, open_parts, prepare_store, utc_now
+from headwater.work.heap import share_one_heap
 from headwater.work.periodic import JOBS, Job
 from headwater.work.periodic import named as job_named
 
@@ -57,6 +58,7 @@ __all__ = [
     "reddit_access",
     "reddit_budget",
     "save_images",
+    "share_one_heap",
     "utc_now",
     "warm_up",
     "x_access",

@@ -31,7 +31,7 @@ from headwater.waiting import run_until
 from headwater.wire.access import client as open_any
 from headwater.wire.access import open_client, open_parsers, open_reddit_client, reddit_access, reddit_budget, x_access
 from headwater.wire.parts import Parts, image_folder, instance_name
-from headwater.work import consumers, crawl_loop, images, periodic, webhooks
+from headwater.work import consumers, crawl_loop, heap, images, periodic, webhooks
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import JobTools
 
@@ -54,6 +54,7 @@ async def all_loops(
                 follow_log(parts, stop),
                 deliver_webhooks(parts, stop),
                 save_images(parts, stop),
+                heap.keep_trimmed(stop),
             )
         ]
         try:
@@ -137,7 +138,7 @@ async def prepare_folding(parts: Parts) -> None:
     """Builds the index of stories before there is anything to decide. The other consumers do not wait for it."""
     if parts.settings.fold == "off":
         return
-    from headwater.dedup.fast import IS_COMPILED
+    from headwater.dedup.repeat_index import IS_COMPILED
 
     if not IS_COMPILED:
         log.warning("folding.slow", why="it is not compiled: install a C compiler, then Headwater again")
