@@ -95,7 +95,9 @@ async def _parsing(parts: Parts) -> Finding:
 
 
 def _compiled_parts() -> Finding:
-    from headwater.dedup.fast import IS_COMPILED as FOLDING_IS_COMPILED  # not for those who only import this module
+    from headwater.dedup.repeat_index import (
+        IS_COMPILED as FOLDING_IS_COMPILED,
+    )
 
     parts = {"cleaning HTML": text.IS_COMPILED, "folding": FOLDING_IS_COMPILED}
     slow = " and ".join(part for part, is_compiled in parts.items() if not is_compiled)
