@@ -152,6 +152,13 @@ def explain(conn: Connection, one: int, other: int) -> Explained:
     return Explained(explained(_text(found, one), _text(found, other))._asdict(), together, apart)
 
 
+def is_compiled() -> bool:
+    """Returns whether folding runs as compiled code."""
+    from headwater.dedup.repeat_index import IS_COMPILED
+
+    return IS_COMPILED
+
+
 def evaluate(file: Path, level: str, shuffle: int | None = None) -> dict[str, Any]:
     """Folds labelled posts as in production and compares the groups with the labels."""
     from headwater.dedup.evaluate import evaluate as measure

@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from headwater import text, wire
-from headwater.app import instance, sources, x
+from headwater.app import instance, sources, stories, x
 from headwater.cli.up import listen
 from headwater.errors import HeadwaterError
 from headwater.model import Response, Source, SourceState
@@ -95,11 +95,7 @@ async def _parsing(parts: Parts) -> Finding:
 
 
 def _compiled_parts() -> Finding:
-    from headwater.dedup.repeat_index import (
-        IS_COMPILED as FOLDING_IS_COMPILED,
-    )
-
-    parts = {"cleaning HTML": text.IS_COMPILED, "folding": FOLDING_IS_COMPILED}
+    parts = {"cleaning HTML": text.IS_COMPILED, "folding": stories.is_compiled()}
     slow = " and ".join(part for part, is_compiled in parts.items() if not is_compiled)
     if not slow:
         return Finding("compiled parts", True, " and ".join(parts))

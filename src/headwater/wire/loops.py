@@ -54,7 +54,7 @@ async def all_loops(
                 follow_log(parts, stop),
                 deliver_webhooks(parts, stop),
                 save_images(parts, stop),
-                heap.keep_trimmed(stop),
+                heap.keep_trimmed(parts.db, stop),
             )
         ]
         try:

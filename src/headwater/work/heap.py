@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 
+from headwater.store.db import Database
 from headwater.waiting import wait
 
 TRIM_EVERY = 30.0
@@ -22,10 +23,11 @@ def share_one_heap() -> None:
         mallopt(_M_ARENA_MAX, 1)
 
 
-async def keep_trimmed(stop: asyncio.Event) -> None:
-    """Returns free memory twice a minute until `stop` is set."""
+async def keep_trimmed(db: Database, stop: asyncio.Event) -> None:
+    """Frees what the database has cached, and returns free memory, twice a minute until `stop` is set."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while not stop.is_set():
         await wait(TRIM_EVERY, stop=stop)
+        await asyncio.to_thread(db.shrink)
         if trim:
             await asyncio.to_thread(trim, 0)
