@@ -27,7 +27,7 @@ async def keep_trimmed(db: Database, stop: asyncio.Event) -> None:
     """Frees what the database has cached, and returns free memory, twice a minute until `stop` is set."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while not stop.is_set():
-        await wait(TRIM_EVERY, stop=stop)
         await asyncio.to_thread(db.shrink)
         if trim:
             await asyncio.to_thread(trim, 0)
+        await wait(TRIM_EVERY, stop=stop)
