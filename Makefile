@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve chaos week fuzz constraints services-down clean
+.PHONY: help run test test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-memory chaos week fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -48,7 +48,7 @@ docs:  ## write the generated pages and build docs/ as a site in build/site
 	@.venv/bin/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve  ## run all benchmarks
+bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-memory  ## run all benchmarks
 
 fuzz:  ## parse a million damaged feeds and a million pieces of HTML, and check the results (a quarter of an hour)
 	@scripts/venv dev
@@ -74,6 +74,10 @@ bench-pages:  ## measure how well and how fast articles are found, and what craw
 bench-serve:  ## measure what the server spends on one answer: the newest 40 stories, posts, sources
 	@scripts/venv dev
 	@exec .venv/bin/python bench/serve.py $(ARGS)
+
+bench-memory:  ## measure the memory with nothing followed and with 2,000 sources, and the size when installed
+	@scripts/venv dev
+	@exec .venv/bin/python bench/memory.py $(ARGS)
 
 bench-events:  ## measure what an event costs, and how soon it has its effect
 	@scripts/venv dev

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.dedup.evaluate import agreement, engine_for, evaluate, peak_memory_mb, read_labelled
-from headwater.dedup.index import Posting
+from headwater.dedup.repeats import Posting
 from peers import CannotBeHad, python_with, version_of
 from peers.dedup_posts import posts
 

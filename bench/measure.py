@@ -101,12 +101,12 @@ def measured(root: int, work: Callable[[], None], database: int | None = None) -
     with peak.watched():
         work()
         wall = time.monotonic() - start
-        _wait_until_quiet(root)
+        wait_until_quiet(root)
     database_cpu = cpu_seconds(database) - database_before if database else 0.0
     return Pass(cpu_seconds(root) - before, database_cpu, wall, peak.mb)
 
 
-def _wait_until_quiet(root: int, patience: float = 120.0) -> None:
+def wait_until_quiet(root: int, patience: float = 120.0) -> None:
     deadline = time.monotonic() + patience
     spent, quiet = cpu_seconds(root), 0
     while quiet < QUIET_SECONDS and time.monotonic() < deadline:

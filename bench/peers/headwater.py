@@ -7,9 +7,10 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
+from typing import NamedTuple
 from urllib.request import Request, urlopen
 
 import corpus
@@ -36,8 +37,45 @@ FILLER = """
 """
 
 
-def poll(job: Job, posts_before: int = 0) -> Outcome:
-    """`posts_before` others are in the store already, from a source that is never visited."""
+class Running(NamedTuple):
+    """`headwater up`, which goes on running, and the feeds that it is to read."""
+
+    process: subprocess.Popen[bytes]
+    job: Job
+    address: str
+    token: str
+    store: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def visit_all(self, limit: float) -> Pass:
+        """Follows all feeds and waits until each was visited and what follows from that is done."""
+        document = corpus.opml(self.job.urls).encode()
+        return self._pass(1, limit, lambda: _import(self.address, self.token, document))
+
+    def visit_again(self, limit: float) -> Pass:
+        return self._pass(2, limit, lambda: _make_due(self.store))
+
+    def folded(self) -> int:
+        """How many posts folding has decided about."""
+        return _ask(self.store, "SELECT count(*) FROM story_members")[0]
+
+    def _pass(self, number: int, limit: float, trigger: Callable[[], None]) -> Pass:
+        def work() -> None:
+            trigger()
+            wait_until(lambda: _ask(self.store, VISITED, number)[0] >= len(self.job.urls), limit)
+
+        spent = measured(self.pid, work)
+        if self.process.poll() is not None:
+            raise CannotBeHad(f"headwater ended: {last_words(self.job)}")
+        return spent
+
+
+@contextmanager
+def running(job: Job, posts_before: int = 0, **settings: str) -> Iterator[Running]:
+    """Runs `headwater up` in the folder of the job, until the block ends. It follows nothing yet."""
     (port,) = free_ports(1)
     address, store = f"http://127.0.0.1:{port}", job.folder / "data" / "headwater.db"
     env = environment(
@@ -48,7 +86,7 @@ def poll(job: Job, posts_before: int = 0) -> Outcome:
         HEADWATER_ALLOW_PRIVATE_NETWORKS="true",
         HEADWATER_HOST_GAP_SECONDS="0",
         HEADWATER_LOG_LEVEL="error",
-        HEADWATER_FOLD=os.environ.get("HEADWATER_BENCH_FOLD", "off"),  # the others fold nothing
+        **settings,
     )
     token = json.loads(_run(env, "token", "--json"))["token"]
     if posts_before:
@@ -57,25 +95,19 @@ def poll(job: Job, posts_before: int = 0) -> Outcome:
         process = subprocess.Popen([*COMMAND, "up"], env=env, cwd=job.folder, stdout=log, stderr=log)
     try:
         wait_until(lambda: _ready(address), 30)
-        document = corpus.opml(job.urls).encode()
-        first = _pass(process, store, job, 1, lambda: _import(address, token, document))
-        unchanged = _pass(process, store, job, 2, lambda: _make_due(store))
+        yield Running(process, job, address, token, store)
     finally:
         process.terminate()
-        process.wait(60)
-    feeds, entries = _ask(store, STORED)
-    return Outcome(_run(env, "--version").split()[-1], first, unchanged, feeds, entries)
+        process.wait(300)
 
 
-def _pass(process: subprocess.Popen[bytes], store: Path, job: Job, number: int, trigger: Callable[[], None]) -> Pass:
-    def work() -> None:
-        trigger()
-        wait_until(lambda: _ask(store, VISITED, number)[0] >= len(job.urls), job.limit)
-
-    spent = measured(process.pid, work)
-    if process.poll() is not None:
-        raise CannotBeHad(f"headwater ended: {last_words(job)}")
-    return spent
+def poll(job: Job, posts_before: int = 0) -> Outcome:
+    """`posts_before` others are in the store already, from a source that is never visited."""
+    fold = os.environ.get("HEADWATER_BENCH_FOLD", "off")  # the others fold nothing
+    with running(job, posts_before, HEADWATER_FOLD=fold) as ours:
+        first, unchanged = ours.visit_all(job.limit), ours.visit_again(job.limit)
+    feeds, entries = _ask(ours.store, STORED)
+    return Outcome(_run(dict(os.environ), "--version").split()[-1], first, unchanged, feeds, entries)
 
 
 def _run(env: dict[str, str], *words: str) -> str:
@@ -89,7 +121,7 @@ def _ready(address: str) -> bool:
     try:
         with urlopen(f"{address}/readyz", timeout=5):
             return True
-    except URLError:
+    except OSError:
         return False
 
 

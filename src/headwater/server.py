@@ -78,6 +78,7 @@ async def serve(
 
     `on_ready` gets the link that signs the owner in, once it leads somewhere.
     """
+    wire.share_one_heap()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 HEAVY = {"fastapi", "alembic", "uvicorn", "numpy", "trafilatura", "playwright", "confluent_kafka", "jinja2"}
+# What a server that runs for months does without until somebody needs it.
+HEAVY_FOR_A_SERVER = {"alembic", "cryptography", "rich", "pygments", "trafilatura", "feedparser", "nh3", "numpy"}
 LOADED = "import sys; import headwater.cli.commands; print(' '.join(sys.modules))"
 
 
@@ -13,3 +15,12 @@ def test_commands_load_neither_the_web_nor_migrations_nor_compilers() -> None:
     loaded = subprocess.run([sys.executable, "-c", LOADED], check=True, capture_output=True, text=True).stdout.split()
     assert HEAVY & set(loaded) == set()
     assert "headwater.wire" in loaded
+
+
+def test_a_server_loads_neither_migrations_nor_parsers_nor_what_draws_on_a_terminal() -> None:
+    load = (
+        "import sys; from headwater.cli import _load_structlog; _load_structlog();"
+        "import headwater.cli.commands, headwater.server, headwater.dedup.engine; print(' '.join(sys.modules))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", load], check=True, capture_output=True, text=True).stdout.split()
+    assert HEAVY_FOR_A_SERVER & set(loaded) == set()

@@ -48,6 +48,20 @@ async def test_a_process_is_replaced_after_many_documents(monkeypatch: pytest.Mo
     await parsers.close()
 
 
+async def test_a_process_that_has_nothing_to_do_ends_and_the_next_document_gets_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parser_pool, "IDLE_SECONDS", 0.1)
+    parsers = Parsers(1, cpu_seconds=10, memory_mb=512, max_bytes=1_000_000)
+    await titles(parsers, rss("first"))
+    [process] = parsers._running
+    assert await asyncio.wait_for(process.wait(), 20) != 0
+    assert processes(parsers) == set()
+    assert await titles(parsers, rss("second")) == ["second"]
+    assert processes(parsers) - {process.pid} == processes(parsers)
+    await parsers.close()
+
+
 async def test_an_error_crosses_the_border_with_its_kind_and_words() -> None:
     parsers = Parsers(1, cpu_seconds=10, memory_mb=512, max_bytes=1_000_000)
     with pytest.raises(NotAFeed):

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from unicodedata import normalize
 
-from headwater.dedup.index import Posting
 from headwater.dedup.normal import CJK, normal, spelled
+from headwater.dedup.repeats import Posting
 from headwater.dedup.story_rules import (
     COMMON,
     LEAD,

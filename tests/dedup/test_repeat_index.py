@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.dedup.fast import FastIndex
-from headwater.dedup.index import HOUR, Decision, PlainIndex, Posting, RepeatIndex, repeat_index
+from dedup.repeats_reference import PlainIndex
 from headwater.dedup.normal import spelled
+from headwater.dedup.repeat_index import RepeatIndex
+from headwater.dedup.repeats import HOUR, Decision, Posting
 from headwater.dedup.spelling import Spelling
 
-NewIndex = Callable[..., RepeatIndex]
+NewIndex = Callable[..., RepeatIndex | PlainIndex]
 HEADLINE = "Harbour bridge opens to traffic after repairs"
 PIECES = st.sampled_from(
     [
@@ -56,7 +57,7 @@ POSTINGS = st.lists(
 )
 
 
-@pytest.fixture(params=[PlainIndex, FastIndex])
+@pytest.fixture(params=[PlainIndex, RepeatIndex])
 def new_index(request: pytest.FixtureRequest) -> NewIndex:
     made: NewIndex = request.param
     return made
@@ -172,7 +173,9 @@ def test_an_index_that_is_rebuilt_decides_as_before(new_index: NewIndex) -> None
     rebuilt.add_many(leaders)
     again = Posting(9999, f"JUST IN: {posts[0].title}", created_at=posts[0].created_at)
     assert index.add(again) == rebuilt.add(again)
-    assert len(repeat_index(posts=leaders)) == len(rebuilt)
+    one_by_one = RepeatIndex()
+    assert [one_by_one.add(post) for post in leaders] == [None] * len(leaders)
+    assert len(one_by_one) == len(rebuilt)
 
 
 def test_the_order_of_arrival_does_not_change_which_texts_are_one_group(new_index: NewIndex) -> None:
@@ -193,14 +196,14 @@ def test_the_order_of_arrival_does_not_change_which_texts_are_one_group(new_inde
 @given(POSTINGS, st.sampled_from([0.0, 50.0, 1000.0]))
 def test_compiled_and_plain_decide_the_same(drafts: list[tuple[str, str, int]], window: float) -> None:
     posts = [Posting(number, title, text, float(at)) for number, (title, text, at) in enumerate(drafts)]
-    fast, plain = FastIndex(window_seconds=window), PlainIndex(window_seconds=window)
+    fast, plain = RepeatIndex(window_seconds=window), PlainIndex(window_seconds=window)
     assert fast.add_many(posts) == plain.add_many(posts)
     assert len(fast) == len(plain)
 
 
 def test_compiled_and_plain_decide_the_same_about_many_posts() -> None:
     posts = some_posts(1500, seed=7)
-    fast, plain = FastIndex(), PlainIndex()
+    fast, plain = RepeatIndex(), PlainIndex()
     assert fast.add_many(posts[:1000]) == plain.add_many(posts[:1000])
     fast.expire(700 * 60.0)
     plain.expire(700 * 60.0)

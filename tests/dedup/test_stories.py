@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dedup.stories_reference import ReferenceStories
 from headwater.dedup.evaluate import evaluate, grouped
-from headwater.dedup.index import Decision, Posting
+from headwater.dedup.repeats import Decision, Posting
 from headwater.dedup.stories import StoryIndex
 from headwater.dedup.story_rules import StoryRules
 from headwater.errors import BadInput

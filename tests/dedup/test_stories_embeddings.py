@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from headwater.dedup.embeddings import PACKAGE, Embeddings, load
-from headwater.dedup.index import Posting
+from headwater.dedup.repeats import Posting
 from headwater.dedup.stories import StoryIndex
 from headwater.errors import BadInput
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.dedup.evaluate import agreement, grouped
-from headwater.dedup.index import Posting
+from headwater.dedup.repeats import Posting
 from headwater.dedup.stories import StoryIndex
 
 ENGLISH = {

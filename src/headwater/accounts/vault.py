@@ -7,12 +7,15 @@ import contextlib
 import hashlib
 import hmac
 import os
+from functools import cached_property
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-
-from cryptography.fernet import Fernet, InvalidToken
+from typing import TYPE_CHECKING
 
 from headwater.errors import SourceFailure, StoreUnavailable
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 
 class Vault:
@@ -20,7 +23,12 @@ class Vault:
 
     def __init__(self, key: str) -> None:
         self._key = hashlib.sha256(key.encode()).digest()
-        self._fernet = Fernet(base64.urlsafe_b64encode(self._key))
+
+    @cached_property
+    def _fernet(self) -> Fernet:
+        from cryptography.fernet import Fernet  # takes 7 MB, and many instances have no secret
+
+        return Fernet(base64.urlsafe_b64encode(self._key))
 
     def seal(self, secret: str) -> bytes:
         return self._fernet.encrypt(secret.encode())
@@ -30,6 +38,8 @@ class Vault:
         return hmac.digest(self._key, f"derived: {name}".encode(), "sha256").hex()
 
     def open(self, sealed: bytes) -> str:
+        from cryptography.fernet import InvalidToken
+
         try:
             return self._fernet.decrypt(sealed).decode()
         except InvalidToken as error:
@@ -53,7 +63,7 @@ def key_in(folder: Path) -> str:
 def _make_key(file: Path) -> None:
     """Writes the key atomically. If several processes do so at once, one wins and all read the same key."""
     with NamedTemporaryFile("w", dir=file.parent, prefix=".secret-", encoding="ascii") as made:
-        made.write(Fernet.generate_key().decode())
+        made.write(base64.urlsafe_b64encode(os.urandom(32)).decode())
         made.flush()
         with contextlib.suppress(FileExistsError):
             os.link(made.name, file)

@@ -85,7 +85,7 @@ def sign_out(conn: Connection, session: str) -> None:
 
 def compiled_parts() -> dict[str, bool]:
     """Returns what is compiled at installation, and whether it was. Without a C compiler it works, but slowly."""
-    from headwater.dedup.fast import IS_COMPILED as FOLDING_IS_COMPILED  # only whoever folds or asks loads it
+    from headwater.dedup.repeat_index import IS_COMPILED as FOLDING_IS_COMPILED  # only whoever folds or asks loads it
 
     return {"cleaning HTML": text.IS_COMPILED, "folding": FOLDING_IS_COMPILED}
 

@@ -8,6 +8,7 @@ from headwater.errors import HeadwaterError
 
 
 def main() -> None:
+    _load_structlog()
     from headwater.cli.commands import app
     from headwater.cli.session import fail
 
@@ -19,3 +20,13 @@ def main() -> None:
         # Whoever reads our output has seen enough (`headwater stream | head`).
         sys.stderr.close()
         sys.exit(0)
+
+
+def _load_structlog() -> None:
+    """Loads structlog without rich and pygments. It would load them, 6 MB, for tracebacks in colour, which we never
+    print."""
+    sys.modules["rich"] = None  # type: ignore[assignment]  # as an import that fails
+    import structlog.tracebacks
+
+    assert structlog.tracebacks
+    del sys.modules["rich"]

@@ -8,15 +8,13 @@ import sys
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Protocol, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import orjson
 import structlog
 import structlog.tracebacks
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from headwater import wire
 from headwater.app import instance
@@ -25,6 +23,11 @@ from headwater.errors import BadInput, HeadwaterError
 from headwater.model import Reader
 from headwater.settings import load
 from headwater.wire import Parts
+
+# rich is loaded only where something is drawn: `headwater up` runs for months and draws nothing.
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 T = TypeVar("T")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
@@ -36,8 +39,15 @@ EXIT_USAGE = 2
 # Local variables stay out of the log: a token may be among them.
 _tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
-console = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+# Bell, backspace and the like. A title must not play tricks with the terminal.
+_CONTROL_CODES = dict.fromkeys((7, 8, 11, 12, 13))
+
+
+@cache
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -95,14 +105,17 @@ def json_lines(shape: type[Any], rows: Iterable[object], **more: Any) -> None:
 
 
 def say(words: str) -> None:
-    console.print(words, markup=False)
+    sys.stdout.write(words.translate(_CONTROL_CODES) + "\n")
+    sys.stdout.flush()
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    from rich.table import Table
+
     shown = Table(*columns, title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
     for row in rows:
         shown.add_row(*(_cell(value) for value in row))
-    console.print(shown, markup=False)
+    _console().print(shown, markup=False)
 
 
 def fail(error: HeadwaterError) -> int:
@@ -110,6 +123,7 @@ def fail(error: HeadwaterError) -> int:
     if "--json" in sys.argv:
         sys.stderr.write(orjson.dumps({"error": error.code, "detail": error.detail}).decode() + "\n")
     else:
+        errors = _console(stderr=True)
         errors.print(f"headwater: {error.detail}", markup=False, style="red" if errors.is_terminal else None)
     return EXIT_USAGE if isinstance(error, BadInput) else EXIT_FAILED
 
@@ -144,6 +158,9 @@ def say_findings(findings: Sequence[Checked], as_json: bool, *, bad: str) -> Non
 
 def progress() -> Progress:
     """Returns a progress bar, which shows on a terminal and not in a pipe."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    errors = _console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
 

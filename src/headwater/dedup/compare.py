@@ -1,7 +1,7 @@
-"""`repeats.difference` for the C compiler, over texts whose words lie as UTF-8 in a row of bytes.
+"""Whether two texts are the same, by the rules of `repeats.py`, in loops for the C compiler.
 
-Each function is its namesake in `repeats.py`, where it is explained. Words are compared by fingerprint; bytes are read
-only where two words differ. The C types are in `compare.pxd`.
+The words of a text lie as UTF-8 in a row of bytes. Words are compared by fingerprint; bytes are read only where two
+words differ. The C types are in `compare.pxd`.
 """
 
 # ruff: noqa: SIM110 -- loops that become C, and no generators
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from array import array
 
-from headwater.dedup.index import LEAD
 from headwater.dedup.normal import TURNING_WORDS
 from headwater.dedup.repeats import (
     ADDRESSED_CONTENT,
     CUT_WITHOUT_DOTS,
+    LEAD,
     LEAST_CONTENT,
     LEAST_CUT,
     LEAST_OVERLAP,
@@ -171,6 +171,7 @@ def measure(text: Text) -> None:
 
 
 def double_size(text: Text) -> int:
+    """How long a text is, in half words: a sign is half a word."""
     total = 0
     for at in range(text.size):
         total += 1 if text.kinds[at] & IS_SIGN else 2
@@ -210,6 +211,7 @@ def place_among(runs: array[int], count: int, value: int) -> int:
 
 
 def overlap(a: Text, b: Text) -> float:
+    """Which share of the smaller article's runs is in the other, as far as both samples reach."""
     reach = ALL_BITS
     if a.run_count == MOST_RUNS:
         reach = a.runs[MOST_RUNS - 1]
@@ -266,6 +268,7 @@ def lacks_currency(a: Text, i: int, b: Text, j: int) -> bool:
 
 
 def same_word(a: Text, i: int, b: Text, j: int) -> bool:
+    """Whether two words are one: a price may lack its currency, and a torn word its end."""
     if a.hashes[i] == b.hashes[j]:
         return True
     if a.flags & TORN and i == a.total - 1 and begins_with(b, j, a, i):
@@ -292,6 +295,7 @@ def spread(text: Text, word: int) -> int:
 
 
 def is_slip(a: Text, i: int, b: Text, j: int) -> bool:
+    """Whether one word is the other with a letter missing, wrong or swapped. No number, no short word, no ending."""
     if a.kinds[i] & b.kinds[j] & IS_TURNING or (a.kinds[i] | b.kinds[j]) & HAS_DIGIT:
         return False
     n, m = spread(a, i), spread(b, j)
@@ -360,13 +364,14 @@ def all_light(text: Text, start: int) -> bool:
 
 
 def may_miss(rest: int, shorter: Text, longer: Text) -> bool:
+    """Whether a text may end where the other goes on: with tags, after a cut, or because it is the title alone."""
     if shorter.flags & CUT or rest <= longer.tail or shorter.total == longer.head:
         return True
     return shorter.total >= CUT_WITHOUT_DOTS and rest >= LEAST_CUT
 
 
 def small_difference(a: Text, b: Text, found: Comparison) -> bool:
-    """Walks through both texts at once, as `repeats.aligned` does, and judges what it met."""
+    """Walks through both texts at once, and judges what it met. A word of meaning without a partner ends it."""
     i = j = slips = light = 0
     while i < a.size and j < b.size:
         if same_word(a, i, b, j):
@@ -397,6 +402,7 @@ def small_difference(a: Text, b: Text, found: Comparison) -> bool:
 
 
 def same_audience(a: Text, b: Text) -> bool:
+    """Whether both speak to the same people, or one of them to nobody and there is enough to tell a text by."""
     if a.mentions == b.mentions:
         return True
     if a.mentions != 0 and b.mentions != 0:
@@ -406,6 +412,7 @@ def same_audience(a: Text, b: Text) -> bool:
 
 
 def same_numbers(shorter: Text, longer: Text) -> bool:
+    """Whether an article's numbers are the other's too. Long ones gather numbers (dates, counts) that mean nothing."""
     if longer.total >= NUMBERED:
         return True
     numbers = missing = 0
@@ -451,7 +458,7 @@ def same_in_order(a: Text, b: Text, found: Comparison) -> bool:
 
 
 def score(found: Comparison, words: int) -> float:
-    """`repeats.score`: rounded to thousandths, half of one to the even."""
+    """As `repeats.score`: rounded to thousandths, half of one to the even."""
     value = found.overlap
     if value == 0.0:
         value = max(0.0, 1 - (0.5 * found.slips + 0.5 * found.light) / max(words, 1))

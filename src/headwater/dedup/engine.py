@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import structlog
 
-from headwater.dedup.index import Posting, RepeatIndex, repeat_index
+from headwater.dedup.repeat_index import RepeatIndex
+from headwater.dedup.repeats import Posting
 from headwater.dedup.stories import Embed, StoryIndex
 from headwater.model import PostText
 
@@ -35,7 +36,7 @@ class Engine:
     """`trouble` says what went wrong when stories were last looked for; repeats are found all the same."""
 
     def __init__(self, *, window_seconds: float, stories: bool = True, embeddings: bool = False) -> None:
-        self._repeats: RepeatIndex = repeat_index(window_seconds=window_seconds)
+        self._repeats = RepeatIndex(window_seconds=window_seconds)
         self._stories = StoryIndex(window_seconds=window_seconds, embed=_embed(embeddings)) if stories else None
         self.trouble: str | None = None
 

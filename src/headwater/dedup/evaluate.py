@@ -15,7 +15,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from headwater.dedup.index import Decision, Posting, repeat_index
+from headwater.dedup.repeat_index import RepeatIndex
+from headwater.dedup.repeats import Decision, Posting
 from headwater.dedup.stories import StoryIndex
 from headwater.errors import BadInput
 
@@ -56,7 +57,7 @@ def evaluate(path: Path, level: str = "repeats", *, shuffle: int | None = None) 
 
 def engine_for(level: str) -> Decider:
     if level == "repeats":
-        return repeat_index()
+        return RepeatIndex()
     if level == "stories":
         return StoryIndex()
     raise BadInput(f"There is no level {level}: choose repeats or stories.")

@@ -16,14 +16,22 @@ from headwater.dedup.normal import CJK, CURRENCY, LETTERS
 _OTHER, _LETTER, DIGIT, SIGN, _CURRENCY, _JOINER, _PERCENT, _SPACE, _MINUS = range(9)
 _KNOWN = 0x20000
 _LAST_SIGN = 0x3FFFF
+# A string of all characters would take megabytes that the process does not give back.
+_AT_ONCE = 0x400
 _COMMA = ord(",")
 _UTF_32 = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 
 
 def character_classes() -> bytes:
     """What kind of character each code point of the first two planes is."""
-    table = bytearray(_KNOWN)
-    characters = "".join(map(chr, range(_KNOWN)))
+    table = bytearray()
+    for first in range(0, _KNOWN, _AT_ONCE):
+        table += _classes_of("".join(map(chr, range(first, first + _AT_ONCE))))
+    return bytes(table)
+
+
+def _classes_of(characters: str) -> bytearray:
+    table = bytearray(len(characters))
     patterns = {
         _LETTER: LETTERS,
         DIGIT: r"\d",
@@ -37,7 +45,7 @@ def character_classes() -> bytes:
     for kind, pattern in patterns.items():
         for run in re.finditer(f"(?:{pattern})+", characters):
             table[run.start() : run.end()] = bytes([kind]) * len(run[0])
-    return bytes(table)
+    return table
 
 
 CLASSES = character_classes()

@@ -16,7 +16,7 @@ from itertools import compress, islice
 from typing import Any
 
 from headwater.dedup.arrays import HashTable
-from headwater.dedup.index import HOUR, WINDOW_HOURS, Decision, Posting
+from headwater.dedup.repeats import HOUR, WINDOW_HOURS, Decision, Posting
 from headwater.dedup.story_memory import FADES_PER_WINDOW, StoryBatch, StoryMemory
 from headwater.dedup.story_rules import LEAD, StoryRules, parts_of
 from headwater.dedup.story_terms import Terms

@@ -1,6 +1,7 @@
 """The pool of parser processes, as the rest of the program sees it: `await parsers.read(...)`.
 
-A process that dies, hangs or exceeds its limits costs the one document it was parsing. The others go on.
+A process that dies, hangs or exceeds its limits costs the one document it was parsing. The others go on. A process that
+has had nothing to do for a minute ends, because it holds tens of megabytes. Starting another takes half a second.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from headwater.model import Becoming, Item, Page, Response, Source, SourceState
 from headwater.parse.process import LENGTH_BYTES, Parsed, ParseTask, RobotsVerdict
 
 MAX_ANSWER = 256 * 1024 * 1024
+IDLE_SECONDS = 60.0
 MOST_DOCUMENTS = 10_000  # per process: libxml2 keeps every element name it has ever seen
 _PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
 _BY_CODE = {kind.code: kind for kind in errors.all_errors()}
@@ -33,6 +35,7 @@ class Parsers:
         self._max_bytes = max_bytes
         self._idle: asyncio.LifoQueue[Process | None] = asyncio.LifoQueue()
         self._running: dict[Process, int] = {}  # how many documents each has parsed
+        self._ends_at: dict[Process, asyncio.TimerHandle] = {}
         for _ in range(processes):
             self._idle.put_nowait(None)  # a process that is started when it is first needed
 
@@ -67,6 +70,8 @@ class Parsers:
         return (await self._perform(ParseTask("links", source, SourceState(), response, self._max_bytes))).links
 
     async def close(self) -> None:
+        for ending in self._ends_at.values():
+            ending.cancel()
         for process in list(self._running):
             await self._end(process)
 
@@ -74,7 +79,9 @@ class Parsers:
         process = await self._idle.get()
         stays = False
         try:
-            if process is None or process.returncode is not None:
+            if process in self._ends_at:
+                self._ends_at.pop(process).cancel()
+            if process not in self._running or process.returncode is not None:
                 process = await self._start()
             async with asyncio.timeout(self._cpu_seconds * 3 + 5):
                 parsed = await _exchange(process, task)
@@ -87,6 +94,9 @@ class Parsers:
         finally:
             if not stays and process is not None:
                 await self._end(process)
+            if stays and process is not None:
+                loop = asyncio.get_running_loop()
+                self._ends_at[process] = loop.call_later(IDLE_SECONDS, self._end_idle, process)
             self._idle.put_nowait(process if stays else None)
         if parsed.error_code:
             raise _BY_CODE.get(parsed.error_code, errors.ReadFailed)(parsed.error)
@@ -107,6 +117,12 @@ class Parsers:
         )
         self._running[process] = 0
         return process
+
+    def _end_idle(self, process: Process) -> None:
+        """Ends a process that waits for work. Its place stays, for one that is started when it is needed."""
+        del self._ends_at[process], self._running[process]
+        if process.returncode is None:
+            process.kill()
 
     async def _end(self, process: Process) -> None:
         self._running.pop(process, None)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
+from functools import cache
 from hashlib import blake2b
 from html import escape, unescape
-
-import nh3
+from typing import TYPE_CHECKING
 
 from headwater.text.allowed import DROPPED_WHOLE, KEPT, KEPT_ATTRIBUTES, LINK_REL, SCHEMES, STYLE_ONLY, names
 from headwater.urls import safe_link
 
+if TYPE_CHECKING:
+    import nh3
 # In clean HTML a bracket is always a tag's.
 _TAG = re.compile(r"<[^>]*+>")
 
@@ -155,10 +157,10 @@ def cleaned_by_parser(html: str, base: str | None) -> str:
         return text_as_html(plain(html))
     _here.base = base
     try:
-        return _CLEANER.clean(html)
+        return _cleaner().clean(html)
     except UnicodeEncodeError:
         # A lone surrogate, which nh3 cannot be given.
-        return _CLEANER.clean(printable(html))
+        return _cleaner().clean(printable(html))
 
 
 def _is_tame(html: str) -> bool:
@@ -189,11 +191,17 @@ class _Here(threading.local):
 
 
 _here = _Here()
-_CLEANER = nh3.Cleaner(
-    tags=KEPT,
-    clean_content_tags=DROPPED_WHOLE,
-    attributes=KEPT_ATTRIBUTES,
-    link_rel=LINK_REL,
-    url_schemes=SCHEMES,
-    url_relative=lambda link: safe_link(link, _here.base),
-)
+
+
+@cache
+def _cleaner() -> nh3.Cleaner:
+    import nh3  # parsers clean; others do not need it
+
+    return nh3.Cleaner(
+        tags=KEPT,
+        clean_content_tags=DROPPED_WHOLE,
+        attributes=KEPT_ATTRIBUTES,
+        link_rel=LINK_REL,
+        url_schemes=SCHEMES,
+        url_relative=lambda link: safe_link(link, _here.base),
+    )

@@ -34,6 +34,7 @@ from headwater.wire.parts import (
     x_allowance,
     x_token,
 )
+from headwater.work.heap import share_one_heap
 from headwater.work.periodic import JOBS, Job
 from headwater.work.periodic import named as job_named
 
@@ -63,6 +64,7 @@ __all__ = [
     "reddit_access",
     "reddit_budget",
     "save_images",
+    "share_one_heap",
     "utc_now",
     "warm_up",
     "x_access",

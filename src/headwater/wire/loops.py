@@ -41,7 +41,7 @@ from headwater.wire.parts import (
     x_access,
 )
 from headwater.wire.parts import client as open_any
-from headwater.work import consumers, crawl_loop, images, periodic, webhooks
+from headwater.work import consumers, crawl_loop, heap, images, periodic, webhooks
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import JobTools
 
@@ -64,6 +64,7 @@ async def all_loops(
                 follow_log(parts, stop),
                 deliver_webhooks(parts, stop),
                 save_images(parts, stop),
+                heap.keep_trimmed(parts.db, stop),
             )
         ]
         try:

@@ -1,4 +1,4 @@
-# The C types of `fast.py`.
+# The C types of `repeat_index.py`.
 cimport cython
 
 from headwater.dedup.compare cimport (
@@ -24,7 +24,7 @@ cdef class Batch:
     cdef int most_words(self)
     cdef int letters(self)
 
-cdef class FastIndex:
+cdef class RepeatIndex:
     cdef double window, threshold
     cdef dict labels
     cdef int leaders, gone, run_sets
@@ -47,29 +47,29 @@ cdef class FastIndex:
     cdef object _decision(self, object post, object text, long long number, Batch batch, int row)
     cdef int _make_room(self, Batch batch) except -1
 
-cdef void decide_all(FastIndex index, Batch batch) noexcept nogil
-cdef void read_post(FastIndex index, Batch batch, int at) noexcept nogil
-cdef int find_keys(FastIndex index, Batch batch, int at) noexcept nogil
+cdef void decide_all(RepeatIndex index, Batch batch) noexcept nogil
+cdef void read_post(RepeatIndex index, Batch batch, int at) noexcept nogil
+cdef int find_keys(RepeatIndex index, Batch batch, int at) noexcept nogil
 @cython.locals(before="unsigned long long", kept=int)
-cdef int rarest_pairs(FastIndex index) noexcept nogil
+cdef int rarest_pairs(RepeatIndex index) noexcept nogil
 @cython.locals(times="unsigned int", place=int)
-cdef int keep_rare(FastIndex index, unsigned long long pair, int kept) noexcept nogil
+cdef int keep_rare(RepeatIndex index, unsigned long long pair, int kept) noexcept nogil
 @cython.locals(half="unsigned long long", slot="unsigned long long", last="unsigned long long", count=int)
-cdef int find_candidates(FastIndex index, int keys) noexcept nogil
-cdef int add_candidate(FastIndex index, long long number, int count) noexcept nogil
+cdef int find_candidates(RepeatIndex index, int keys) noexcept nogil
+cdef int add_candidate(RepeatIndex index, long long number, int count) noexcept nogil
 @cython.locals(best=int)
-cdef long long next_candidate(FastIndex index, int count) noexcept nogil
+cdef long long next_candidate(RepeatIndex index, int count) noexcept nogil
 @cython.locals(highest=double, compared=int)
-cdef bint choose(FastIndex index, Batch batch, int keys, int at) noexcept nogil
+cdef bint choose(RepeatIndex index, Batch batch, int keys, int at) noexcept nogil
 cdef bint is_apart(Batch batch, int at, long long post) noexcept nogil
 @cython.locals(first="long long")
-cdef void read_leader(FastIndex index, long long number) noexcept nogil
-cdef void answer(FastIndex index, Batch batch, int at, long long number) noexcept nogil
+cdef void read_leader(RepeatIndex index, long long number) noexcept nogil
+cdef void answer(RepeatIndex index, Batch batch, int at, long long number) noexcept nogil
 @cython.locals(number="long long", record="long long", small="long long")
-cdef void lead(FastIndex index, Batch batch, int keys, int at) noexcept nogil
+cdef void lead(RepeatIndex index, Batch batch, int keys, int at) noexcept nogil
 @cython.locals(slot="unsigned long long", oldest="unsigned long long", last="unsigned long long", known=int)
-cdef void put(FastIndex index, unsigned long long half, long long number) noexcept nogil
-cdef void fill_again(FastIndex index, unsigned long long[::1] before, int[::1] renumbered) noexcept nogil
+cdef void put(RepeatIndex index, unsigned long long half, long long number) noexcept nogil
+cdef void fill_again(RepeatIndex index, unsigned long long[::1] before, int[::1] renumbered) noexcept nogil
 @cython.locals(kept="long long", text="long long", run_sets="long long", number="long long", record="long long",
                small="long long", start="long long", size="long long", first="long long")
-cdef void move_up(FastIndex index) noexcept nogil
+cdef void move_up(RepeatIndex index) noexcept nogil

@@ -1,7 +1,7 @@
-"""`index.PlainIndex` for the C compiler, in compact rows: tens of thousands of posts a second, a million in memory.
+"""Finds the earlier post that a new one repeats, among those of a time window, at a cost that does not grow with it.
 
 Posts come in batches. Python trims their texts and makes room; then, without Python's lock, each post is read, its keys
-are found, and it is compared with the leaders that share most of them. The C types are in `fast.pxd`.
+are found, and it is compared with the leaders that share most of them. The C types are in `repeat_index.pxd`.
 """
 
 # ruff: noqa: SIM110 -- loops that become C, and no generators
@@ -12,22 +12,28 @@ from array import array
 from collections.abc import Sequence
 
 from headwater.dedup.arrays import Row, grown, seen_as, shrunk, zeros
-from headwater.dedup.index import (
+from headwater.dedup.normal import Trimmed, trimmed_post
+from headwater.dedup.repeats import (
     COUNTERS,
     HOUR,
     LEADERS_PER_KEY,
+    LEAST_CONTENT,
+    LEAST_OVERLAP,
     MOST_COMPARED,
     MOST_PAIRS,
     MOST_RUN_KEYS,
+    MOST_RUNS,
+    NUMBERED,
     WINDOW_HOURS,
     Decision,
+    Difference,
     Posting,
     in_batches,
+    mentions_of,
     repost,
     same_link,
+    verdict,
 )
-from headwater.dedup.normal import Trimmed, trimmed_post
-from headwater.dedup.repeats import LEAST_CONTENT, LEAST_OVERLAP, MOST_RUNS, NUMBERED, Difference, verdict
 from headwater.dedup.spelling import Spelling
 
 try:
@@ -106,8 +112,8 @@ class Batch:
         return self.ends[words - 1] if words else 0
 
 
-class FastIndex:
-    """An index over a time window; see `index.RepeatIndex`. Not for several threads at once.
+class RepeatIndex:
+    """An index over a time window. Not for several threads at once.
 
     `numbers`, `hashes`, `times` and `small` are the same memory, the leaders' records, seen as numbers of four kinds.
     `slots` is a hash table: half a key above, and the number plus one of a leader that is found by it below. `seen`
@@ -234,12 +240,7 @@ class FastIndex:
         fill_again(self, before, renumbered)
 
 
-def mentions_of(text: Trimmed) -> int:
-    """Whom a text speaks to, as a number; 0: to nobody."""
-    return (hash(text.mentions) & ALL_BITS) or 1 if text.mentions else 0
-
-
-def decide_all(index: FastIndex, batch: Batch) -> None:
+def decide_all(index: RepeatIndex, batch: Batch) -> None:
     for at in range(batch.size):
         batch.leaders[at] = ALONE
         read_post(index, batch, at)
@@ -254,7 +255,7 @@ def decide_all(index: FastIndex, batch: Batch) -> None:
             batch.leaders[at] = LEADS
 
 
-def read_post(index: FastIndex, batch: Batch, at: int) -> None:
+def read_post(index: RepeatIndex, batch: Batch, at: int) -> None:
     first, end = batch.first[3 * at], batch.first[3 * at + 3]
     if end > first:
         read_words(index.new, batch.starts[first], batch.ends[end - 1])
@@ -265,7 +266,7 @@ def read_post(index: FastIndex, batch: Batch, at: int) -> None:
     measure(index.new)
 
 
-def find_keys(index: FastIndex, batch: Batch, at: int) -> int:
+def find_keys(index: RepeatIndex, batch: Batch, at: int) -> int:
     """What a post is found by, the whole text first. Returns how many keys there are; 0: it is never compared."""
     if content(index.new, index.new.size - index.new.tail, LEAST_CONTENT) < LEAST_CONTENT:
         if batch.links[at] == 0 or index.new.size == 0:
@@ -282,7 +283,7 @@ def find_keys(index: FastIndex, batch: Batch, at: int) -> int:
     return 2 + keys
 
 
-def rarest_pairs(index: FastIndex) -> int:
+def rarest_pairs(index: RepeatIndex) -> int:
     """Counts the pairs of neighbours, light words left out, and puts the rarest ones among the keys."""
     before = kept = 0
     for at in range(index.new.size):
@@ -299,7 +300,7 @@ def rarest_pairs(index: FastIndex) -> int:
     return kept
 
 
-def keep_rare(index: FastIndex, pair: int, kept: int) -> int:
+def keep_rare(index: RepeatIndex, pair: int, kept: int) -> int:
     """Puts a pair in its place among the rarest so far, behind the first two keys. Returns how many are kept."""
     times = index.seen[pair & LAST_COUNTER]
     place = kept
@@ -321,7 +322,7 @@ def keep_rare(index: FastIndex, pair: int, kept: int) -> int:
     return kept
 
 
-def find_candidates(index: FastIndex, keys: int) -> int:
+def find_candidates(index: RepeatIndex, keys: int) -> int:
     """Finds the leaders that share keys with the post, and how many each shares. Returns how many leaders those are."""
     count = 0
     last = len(index.slots) - 1
@@ -335,7 +336,7 @@ def find_candidates(index: FastIndex, keys: int) -> int:
     return count
 
 
-def add_candidate(index: FastIndex, number: int, count: int) -> int:
+def add_candidate(index: RepeatIndex, number: int, count: int) -> int:
     for each in range(count):
         if index.candidates[each] == number:
             index.shared[each] += 1
@@ -347,7 +348,7 @@ def add_candidate(index: FastIndex, number: int, count: int) -> int:
     return count + 1
 
 
-def next_candidate(index: FastIndex, count: int) -> int:
+def next_candidate(index: RepeatIndex, count: int) -> int:
     """The leader that shares most keys and was not taken yet, the earlier first among equals; ALONE: no more."""
     best = -1
     for each in range(count):
@@ -363,7 +364,7 @@ def next_candidate(index: FastIndex, count: int) -> int:
     return index.candidates[best]
 
 
-def choose(index: FastIndex, batch: Batch, keys: int, at: int) -> bool:
+def choose(index: RepeatIndex, batch: Batch, keys: int, at: int) -> bool:
     """Compares a post with the leaders that share most keys with it, and answers with the one that is most like it."""
     count = find_candidates(index, keys)
     highest = -1.0
@@ -402,7 +403,7 @@ def is_apart(batch: Batch, at: int, post: int) -> bool:
     return False
 
 
-def read_leader(index: FastIndex, number: int) -> None:
+def read_leader(index: RepeatIndex, number: int) -> None:
     record, small = number * RECORD, number * SMALL
     read_words(index.old, index.numbers[record + START], index.numbers[record + END])
     index.old.total, index.old.flags = index.small[small + WORDS], index.small[small + FLAGS]
@@ -414,7 +415,7 @@ def read_leader(index: FastIndex, number: int) -> None:
         index.old.runs[each] = index.runs[first + each]
 
 
-def answer(index: FastIndex, batch: Batch, at: int, number: int) -> None:
+def answer(index: RepeatIndex, batch: Batch, at: int, number: int) -> None:
     batch.leaders[at] = number
     batch.counts[5 * at] = index.found.slips
     batch.counts[5 * at + 1] = index.found.light
@@ -424,7 +425,7 @@ def answer(index: FastIndex, batch: Batch, at: int, number: int) -> None:
     batch.overlaps[at] = index.found.overlap
 
 
-def lead(index: FastIndex, batch: Batch, keys: int, at: int) -> None:
+def lead(index: RepeatIndex, batch: Batch, keys: int, at: int) -> None:
     """Remembers a post as a leader. Of an article, its beginning and its runs are enough."""
     number = index.leaders
     record, small = number * RECORD, number * SMALL
@@ -448,7 +449,7 @@ def lead(index: FastIndex, batch: Batch, keys: int, at: int) -> None:
         put(index, index.keys[each] >> 32, number)
 
 
-def put(index: FastIndex, half: int, number: int) -> None:
+def put(index: RepeatIndex, half: int, number: int) -> None:
     """Makes a leader known by half a key. A key that has enough leaders forgets its oldest."""
     last = len(index.slots) - 1
     slot = half & last
@@ -466,7 +467,7 @@ def put(index: FastIndex, half: int, number: int) -> None:
     index.slots[slot] = (half << 32) | (number + 1)
 
 
-def fill_again(index: FastIndex, before: Row, renumbered: array[int]) -> None:
+def fill_again(index: RepeatIndex, before: Row, renumbered: array[int]) -> None:
     """Fills the hash table from the one before. `renumbered` has each leader's new number; ALONE: it is gone."""
     for slot in range(len(before)):
         if before[slot] != 0:
@@ -475,7 +476,7 @@ def fill_again(index: FastIndex, before: Row, renumbered: array[int]) -> None:
                 put(index, before[slot] >> 32, number)
 
 
-def move_up(index: FastIndex) -> None:
+def move_up(index: RepeatIndex) -> None:
     """Moves the leaders that are not gone to the front, with their texts and runs."""
     kept = text = run_sets = 0
     for number in range(index.leaders):

@@ -1,0 +1,333 @@
+"""Repeats as they are meant, in plain Python, readable and slow: whether two texts are one, and the index over them.
+
+`headwater.dedup` decides the same in compiled loops (`compare.py`, `repeat_index.py`). Tests hold the two together.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter, deque
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from headwater.dedup.normal import CURRENCY, TURNING_WORDS, Normal, normal_post
+from headwater.dedup.repeats import (
+    ADDRESSED_CONTENT,
+    COUNTERS,
+    CUT_WITHOUT_DOTS,
+    HOUR,
+    LEAD,
+    LEADERS_PER_KEY,
+    LEAST_CONTENT,
+    LEAST_CUT,
+    LEAST_OVERLAP,
+    LIGHT,
+    LONG,
+    LONGEST_WORD,
+    MOST_COMPARED,
+    MOST_PAIRS,
+    MOST_RUN_KEYS,
+    MOST_RUNS,
+    NUMBERED,
+    RUN,
+    SIGN_CONTENT,
+    WINDOW_HOURS,
+    WORD_CONTENT,
+    Decision,
+    Difference,
+    Posting,
+    Verdict,
+    fingerprint,
+    repost,
+    same_link,
+    score,
+    verdict,
+)
+
+_SPACE = re.compile(r"(?<![0-9]) | (?![0-9])")
+_DIGIT = re.compile("[0-9]")
+_64_BITS = (1 << 64) - 1
+_NONE = Difference()
+
+
+def compare(a: Normal, b: Normal) -> Verdict | None:
+    """Why two texts are the same, or None if they are not. Symmetric."""
+    found = difference(a, b)
+    if found is None:
+        return None
+    around = frozenset(a.labels) ^ frozenset(b.labels)
+    return verdict(found, min(len(a.words), len(b.words)), around, a.mentions != b.mentions)
+
+
+def difference(a: Normal, b: Normal) -> Difference | None:
+    """What differs between two texts that are the same; None if they are not."""
+    first, second = a.words, b.words
+    if (len(second), b.core) < (len(first), a.core):
+        a, b, first, second = b, a, second, first
+    if not (is_foldable(a) and is_foldable(b)) or not _same_audience(a, b):
+        return None
+    if compact(a.core) == compact(b.core):
+        return _NONE
+    if min(size(first), size(second)) >= LONG:
+        share = overlap(sample(first), sample(second))
+        return Difference(overlap=share) if share >= LEAST_OVERLAP and _same_numbers(first, second) else None
+    return _small_difference(a, b, first, second)
+
+
+def is_foldable(text: Normal) -> bool:
+    """Whether there is enough in a text, tags apart, that its coming twice means something."""
+    words = text.words
+    return content(words[: len(words) - text.tail]) >= LEAST_CONTENT
+
+
+def content(words: list[str]) -> int:
+    """How many different words of meaning there are, in fifths of a word."""
+    return sum(SIGN_CONTENT if is_sign(word) else WORD_CONTENT for word in set(words) if word not in LIGHT)
+
+
+def compact(core: str) -> str:
+    """The text without the spaces between words: where they stand is a matter of taste. Numbers stay apart."""
+    return _SPACE.sub("", core)
+
+
+def size(words: list[str]) -> float:
+    """How long a text is, in words."""
+    return len(words) - 0.5 * sum(map(is_sign, words))
+
+
+def is_sign(word: str) -> bool:
+    return len(word) == 1 and word > "\u2fff"
+
+
+def _same_audience(a: Normal, b: Normal) -> bool:
+    """Whether both speak to the same people, or one of them to nobody and there is enough to tell a text by."""
+    if a.mentions == b.mentions:
+        return True
+    if a.mentions and b.mentions:
+        return False
+    return min(content(a.words), content(b.words)) >= ADDRESSED_CONTENT
+
+
+def _small_difference(a: Normal, b: Normal, first: list[str], second: list[str]) -> Difference | None:
+    walk = aligned(first, second, a.torn, b.torn)
+    if walk is None:
+        return None
+    shorter = min(len(first), len(second))
+    if walk.slips > 1 + shorter // 12 or walk.light > 1 + shorter // 8:
+        return None
+    if content(first[: walk.reached]) < LEAST_CONTENT:
+        return None
+    if walk.left and not _may_miss(walk.left, second, b, a):
+        return None
+    if walk.right and not _may_miss(walk.right, first, a, b):
+        return None
+    rest = walk.left + walk.right
+    return Difference(walk.slips, walk.light, rest, (b.cut if walk.left else a.cut) and rest > 0)
+
+
+def _may_miss(rest: int, words: list[str], shorter: Normal, longer: Normal) -> bool:
+    """Whether a text may end where the other goes on: with tags, after a cut, or because it is the title alone."""
+    if shorter.cut or rest <= longer.tail or len(words) == longer.head:
+        return True
+    return len(words) >= CUT_WITHOUT_DOTS and rest >= LEAST_CUT
+
+
+class Walk(NamedTuple):
+    """How far two lists of words go together: slips, light words of one only, how many words of the first were reached,
+    how many are left over in the first and in the second (never in both)."""
+
+    slips: int
+    light: int
+    reached: int
+    left: int
+    right: int
+
+
+def aligned(first: list[str], second: list[str], first_torn: bool, second_torn: bool) -> Walk | None:
+    """Walks through both lists at once. None where a word of meaning has no partner."""
+    i = j = slips = light = 0
+    while i < len(first) and j < len(second):
+        left, right = first[i], second[j]
+        if _same_word(left, right, first_torn and i == len(first) - 1, second_torn and j == len(second) - 1):
+            i, j = i + 1, j + 1
+        elif left in LIGHT and right in first[i + 1 : i + 3]:
+            i, light = i + 1, light + 1
+        elif right in LIGHT and left in second[j + 1 : j + 3]:
+            j, light = j + 1, light + 1
+        elif is_slip(left, right):
+            i, j, slips = i + 1, j + 1, slips + 1
+        elif i + 1 < len(first) and left + first[i + 1] == right and not _has_digit(right):
+            i, j = i + 2, j + 1
+        elif j + 1 < len(second) and right + second[j + 1] == left and not _has_digit(left):
+            i, j = i + 1, j + 2
+        else:
+            return None
+    if all(word in LIGHT for word in first[i:] + second[j:]):
+        return Walk(slips, light + len(first) - i + len(second) - j, i, 0, 0)
+    return Walk(slips, light, i, len(first) - i, len(second) - j)
+
+
+def _same_word(a: str, b: str, a_torn: bool, b_torn: bool) -> bool:
+    """Whether two words are one: a price may lack its currency, and a torn word its end."""
+    if a == b or (a_torn and b.startswith(a)) or (b_torn and a.startswith(b)):
+        return True
+    return (a[0] in CURRENCY and a[1:] == b) or (b[0] in CURRENCY and b[1:] == a)
+
+
+def is_slip(a: str, b: str) -> bool:
+    """Whether one word is the other with a letter missing, wrong or swapped. No number, no short word, no ending."""
+    if (
+        min(len(a), len(b)) < 4
+        or max(len(a), len(b)) > LONGEST_WORD
+        or abs(len(a) - len(b)) > 1
+        or (a in TURNING_WORDS and b in TURNING_WORDS)
+    ):
+        return False
+    if _has_digit(a) or _has_digit(b):
+        return False
+    start = 0
+    while start < min(len(a), len(b)) and a[start] == b[start]:
+        start += 1
+    left, right = a[start:], b[start:]
+    if len(left) == len(right):
+        swapped = left[:2] == right[1::-1] and left[2:] == right[2:]
+        return swapped or (left[1:] == right[1:] and len(a) > 4)
+    longer, shorter = (left, right) if len(left) > len(right) else (right, left)
+    return longer[1:] == shorter and longer not in ("s", "d")
+
+
+def _has_digit(word: str) -> bool:
+    return _DIGIT.search(word) is not None
+
+
+def _same_numbers(shorter: list[str], longer: list[str]) -> bool:
+    """Whether an article's numbers are the other's too. Long ones gather numbers (dates, counts) that mean nothing."""
+    if len(longer) >= NUMBERED:
+        return True
+    numbers = {word for word in shorter if _has_digit(word)}
+    return len(numbers - set(longer)) * 4 <= len(numbers)
+
+
+def sample(words: Sequence[str]) -> list[int]:
+    """The runs of words of an article that have the smallest fingerprints: of a part of it, mostly the same ones."""
+    hashes = [fingerprint(word) for word in words]
+    return sorted({mixed(hashes[at : at + RUN]) for at in range(len(hashes) - RUN + 1)})[:MOST_RUNS]
+
+
+def overlap(a: list[int], b: list[int]) -> float:
+    """Which share of the smaller article's runs is in the other, as far as both samples reach."""
+    reach = min(sampled[-1] if len(sampled) == MOST_RUNS else _64_BITS for sampled in (a, b))
+    left = {run for run in a if run <= reach}
+    right = {run for run in b if run <= reach}
+    return len(left & right) / max(min(len(left), len(right)), 1)
+
+
+def mixed(hashes: Sequence[int]) -> int:
+    """64 bits that stand for several fingerprints in their order."""
+    value = 0
+    for item in hashes:
+        value = ((value ^ item) * 0x9E3779B97F4A7C15) & _64_BITS
+        value ^= value >> 29
+    return value
+
+
+class _Leader(NamedTuple):
+    post: int
+    number: int
+    created_at: float
+    text: Normal
+
+
+class PlainIndex:
+    """The index in plain Python: some thousand posts a second."""
+
+    def __init__(self, *, window_seconds: float = WINDOW_HOURS * HOUR, threshold: float = LEAST_OVERLAP) -> None:
+        self._window = window_seconds
+        self._threshold = threshold
+        self._leaders: dict[int, _Leader] = {}
+        self._by_key: dict[int, deque[int]] = {}
+        self._seen = array("I", bytes(4 * COUNTERS))
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._leaders)
+
+    def add(self, post: Posting) -> Decision | None:
+        if post.repost_of is not None:
+            return repost(post)
+        text = normal_post(post.title, post.text)
+        keys = self._keys(text, post.link)
+        if not keys:
+            return None
+        decision = self._decide(post, text, keys)
+        if decision is None:
+            self._lead(post, text, keys)
+        return decision
+
+    def add_many(self, posts: Sequence[Posting]) -> list[Decision | None]:
+        return [self.add(post) for post in posts]
+
+    def forget(self, post: int) -> None:
+        """Compares with this post no more: it was edited, deleted, or undone. Unknown posts are nothing to forget."""
+        for number in [number for number, leader in self._leaders.items() if leader.post == post]:
+            del self._leaders[number]
+
+    def expire(self, before: float) -> None:
+        """Forgets the leaders that are older than `before`."""
+        kept = {number: leader for number, leader in self._leaders.items() if leader.created_at >= before}
+        if len(kept) < len(self._leaders):
+            self._leaders = kept
+            self._by_key = {
+                key: alive
+                for key, numbers in self._by_key.items()
+                if (alive := deque((number for number in numbers if number in kept), LEADERS_PER_KEY))
+            }
+
+    def _keys(self, text: Normal, link: str) -> list[int]:
+        """What a text is found by; the first key is the whole text's."""
+        whole = fingerprint(compact(text.core))
+        if not is_foldable(text):
+            return [mixed([whole, fingerprint(link)])] if link and text.core else []
+        words = text.words
+        heavy = [fingerprint(word) for word in words if word not in LIGHT]
+        keys = [whole, mixed(heavy[:LEAD])]
+        if size(words) >= LONG:
+            return keys + sample(words)[:MOST_RUN_KEYS]
+        pairs = [mixed(pair) for pair in pairwise(heavy)]
+        for pair in pairs:
+            self._seen[pair % COUNTERS] += 1
+        return keys + sorted(set(pairs), key=lambda pair: (self._seen[pair % COUNTERS], pair))[:MOST_PAIRS]
+
+    def _decide(self, post: Posting, text: Normal, keys: list[int]) -> Decision | None:
+        best: Decision | None = None
+        highest = -1.0
+        for number in self._candidates(keys):
+            leader = self._leaders[number]
+            if abs(leader.created_at - post.created_at) > self._window or leader.post in post.apart:
+                continue
+            if len(keys) == 1:
+                return same_link(post, leader.post)
+            found = difference(text, leader.text)
+            if found is None:
+                continue
+            words = min(len(text.words), len(leader.text.words))
+            likeness = score(found, words)
+            if likeness >= self._threshold and likeness > highest:
+                highest = likeness
+                labels = frozenset(text.labels) ^ frozenset(leader.text.labels)
+                other_audience = text.mentions != leader.text.mentions
+                best = Decision(post.id, leader.post, *verdict(found, words, labels, other_audience))
+        return best
+
+    def _candidates(self, keys: list[int]) -> list[int]:
+        """The leaders that share most keys, the earlier first among equals."""
+        shared = Counter(number for key in keys for number in self._by_key.get(key, ()) if number in self._leaders)
+        return sorted(shared, key=lambda number: (-shared[number], number))[:MOST_COMPARED]
+
+    def _lead(self, post: Posting, text: Normal, keys: list[int]) -> None:
+        self._leaders[self._number] = _Leader(post.id, self._number, post.created_at, text)
+        for key in keys:
+            self._by_key.setdefault(key, deque(maxlen=LEADERS_PER_KEY)).append(self._number)
+        self._number += 1
