@@ -27,6 +27,10 @@ def test_the_walks_of_a_post_are_written_down() -> None:
     assert "A forum thread from due to outbox" in walks()
 
 
+def test_the_walks_of_an_event_are_written_down() -> None:
+    assert {"An event into folding", "An event to a webhook"} < walks().keys()
+
+
 def test_each_walk_numbers_every_file_once_and_as_many_as_it_says() -> None:
     for name, (promised, steps) in walks().items():
         assert [number for number, _ in steps] == list(range(1, promised + 1)), name
