@@ -137,8 +137,9 @@ def installed() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         environment = Path(folder) / "venv"
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-        pip = [str(environment / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-        subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), str(ROOT)], check=True)
+        pip = [str(environment / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "uninstall", "--yes", "setuptools"], check=True)  # as scripts/venv does
+        subprocess.run([*pip, "install", "-c", str(ROOT / "constraints.txt"), str(ROOT)], check=True)
         return [Figure("installed", size_mb(environment), INSTALLED_GOAL), *largest(environment)]
 
 
