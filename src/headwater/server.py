@@ -26,7 +26,6 @@ from headwater.http.connections import Limits
 from headwater.http.edge import Edge
 from headwater.http.state import Metrics
 from headwater.model import SavedVisit
-from headwater.settings import Settings
 from headwater.web import health, images, login, reference, sources, stream, webhooks
 from headwater.web.view import show_problem
 from headwater.wire import Parts, instance_name
@@ -68,8 +67,9 @@ class Server(uvicorn.Server):
         yield  # `serve` below handles them: the crawl loop has to stop as well
 
 
-def web_server(app: FastAPI, settings: Settings) -> Server:
+def web_server(app: FastAPI, parts: Parts) -> Server:
     """Returns what serves the application, with limits on connections and on what is sent over them."""
+    settings = parts.settings
     most = connections.affordable(settings.max_connections, settings.max_concurrency)
     return Server(
         uvicorn.Config(
@@ -107,7 +107,7 @@ async def serve(
         link = await parts.db.write(instance.login_link, owner, wire.home(parts.settings), parts.now())
     metrics = Metrics()
     app = create_app(parts, metrics)
-    server = web_server(app, parts.settings)
+    server = web_server(app, parts)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     hearing = asyncio.create_task(wire.hear_of_events(parts, stop))
     watching = asyncio.create_task(wire.watch_store(parts, stop))

@@ -129,7 +129,7 @@ def served(parts: Parts) -> Iterator[tuple[int, Metrics]]:
     """The application on a port of its own, in a thread of its own."""
     listening = socket.create_server(("127.0.0.1", 0))
     metrics = Metrics()
-    server = web_server(create_app(parts, metrics), parts.settings)
+    server = web_server(create_app(parts, metrics), parts)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

@@ -112,7 +112,7 @@ async def instance(store_url: str, hub: Hub, world: Web, **environ: str) -> Asyn
     parts.now = lambda: wire.utc_now() + made.ahead if made else wire.utc_now()
     made: Instance | None = None
     owner = wire.prepare_store(parts)
-    server = web_server(create_app(parts), parts.settings)
+    server = web_server(create_app(parts), parts)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     saved: list[SavedVisit] = []
     async with wire.crawling(parts, saved.append) as crawler:

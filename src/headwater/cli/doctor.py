@@ -17,7 +17,6 @@ from headwater.cli.up import listen
 from headwater.errors import HeadwaterError
 from headwater.model import Response, Source, SourceState
 from headwater.settings import load
-from headwater.store.condition import how_to_close, open_to_others
 from headwater.wire import Parts
 
 PROBE_BYTES = 1024 * 1024
@@ -90,8 +89,8 @@ def _file(parts: Parts) -> Finding:
             raise problem
     except HeadwaterError as error:
         return Finding("database file", False, error.detail)
-    if open_to_others(file):
-        return Finding("database file", False, f"others on this machine can read it: {how_to_close(file)}")
+    if exposure := parts.db.condition.exposure():
+        return Finding("database file", False, exposure)
     return Finding("database file", True, f"{file} is whole, and only its owner can read it")
 
 

@@ -93,6 +93,15 @@ class Condition:
                 " Start Headwater again to use the new file."
             )
 
+    def exposure(self) -> str | None:
+        """Returns what to do if other users of this machine can read the file, or None if they cannot."""
+        if self.file is None or not self.file.exists() or not self.file.stat().st_mode & 0o044:
+            return None
+        folders = self.file.absolute().parents
+        if not all(folder.stat().st_mode & 0o011 for folder in folders):
+            return None
+        return f"others on this machine can read it: chmod 700 {folders[0]}"
+
     def before_connecting(self, *_: Any) -> None:
         """Raises StoreLost where a store was and is no more: SQLite would make an empty one. Listens to the engine."""
         file = self.file
@@ -131,13 +140,3 @@ def is_damage(error: BaseException) -> bool:
     """Whether SQLite says that what is in the file is not what it wrote."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return isinstance(error, sqlite3.DatabaseError) and code == sqlite3.SQLITE_CORRUPT
-
-
-def open_to_others(file: Path) -> bool:
-    """Whether other users of this machine can read the file: its mode and those of all folders above let them."""
-    folders = file.absolute().parents
-    return bool(file.stat().st_mode & 0o044) and all(folder.stat().st_mode & 0o011 for folder in folders)
-
-
-def how_to_close(file: Path) -> str:
-    return f"chmod 700 {file.absolute().parent}"

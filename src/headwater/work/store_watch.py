@@ -9,7 +9,6 @@ from contextlib import suppress
 import structlog
 
 from headwater.errors import StoreUnavailable
-from headwater.store.condition import how_to_close, open_to_others
 from headwater.store.db import Database
 from headwater.waiting import wait
 
@@ -23,8 +22,8 @@ log = structlog.get_logger(__name__)
 async def watch(db: Database, stop: asyncio.Event) -> None:
     """Runs until `stop` is set."""
     known: set[str] = set()
-    if (file := db.condition.file) and file.exists() and open_to_others(file):
-        log.warning("store.readable_by_others", file=str(file), advice=how_to_close(file))
+    if exposure := db.condition.exposure():
+        log.warning("store.exposed", file=str(db.condition.file), detail=exposure)
     check_at = time.monotonic() + FIRST_CHECK_SECONDS
     while not stop.is_set():
         if time.monotonic() >= check_at:
