@@ -14,7 +14,9 @@
     ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
     ├── UnreadableEvent          an event whose content does not match its kind
     ├── StoreUnavailable         database busy, full or gone (503)
-    │   └── SchemaMismatch       the database is older or newer than this program
+    │   ├── SchemaMismatch       the database is older or newer than this program
+    │   ├── StoreLost            the database file is gone, or another one is in its place
+    │   └── StoreDamaged         the database file has unreadable parts
     ├── LogUnavailable           Kafka or Kafka Connect does not answer (503)
     └── SourceFailure            one source failed; stored and shown, never fatal (502)
         ├── FetchFailed          no usable answer came back
@@ -120,6 +122,12 @@ class StoreUnavailable(
 class SchemaMismatch(
     StoreUnavailable, code="schema_mismatch", title="The database does not have this program's schema"
 ): ...
+
+
+class StoreLost(StoreUnavailable, code="store_lost", title="The database file is gone or was replaced"): ...
+
+
+class StoreDamaged(StoreUnavailable, code="store_damaged", title="The database file is damaged"): ...
 
 
 class LogUnavailable(HeadwaterError, code="log_unavailable", title="Kafka cannot be reached", status=503): ...

@@ -21,7 +21,8 @@ from headwater.api import document
 from headwater.api.websub import HubCallbacks
 from headwater.app import instance
 from headwater.events.live import Live
-from headwater.http import auth, problems
+from headwater.http import auth, connections, problems
+from headwater.http.connections import Limits
 from headwater.http.edge import Edge
 from headwater.http.state import Metrics
 from headwater.model import SavedVisit
@@ -66,37 +67,50 @@ class Server(uvicorn.Server):
         yield  # `serve` below handles them: the crawl loop has to stop as well
 
 
+def web_server(app: FastAPI, parts: Parts) -> Server:
+    """Returns what serves the application, with limits on connections and on what is sent over them."""
+    settings = parts.settings
+    most = connections.affordable(settings.max_connections, settings.max_concurrency)
+    return Server(
+        uvicorn.Config(
+            app,
+            http=connections.protocol(Limits(most, settings.request_seconds)),  # type: ignore[arg-type]
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=max(1, int(settings.shutdown_seconds)),
+        )
+    )
+
+
 async def serve(
     parts: Parts,
     listening: socket.socket,
     *,
     crawl: bool,
-    on_ready: Callable[[str], None],
+    with_link: bool,
+    on_ready: Callable[[str | None], None],
     on_stop: Callable[[], None],
 ) -> None:
     """Serves until SIGINT or SIGTERM, then finishes what is under way within the deadline.
 
-    `on_ready` gets the link that signs the owner in, once it leads somewhere.
+    `on_ready` gets a link that signs the owner in, if there should be one, once it leads somewhere.
     """
     wire.share_one_heap()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     owner = await asyncio.to_thread(wire.prepare_store, parts)
-    link = await parts.db.write(instance.login_link, owner, wire.home(parts.settings), parts.now())
+    link = None
+    if with_link:
+        link = await parts.db.write(instance.login_link, owner, wire.home(parts.settings), parts.now())
     metrics = Metrics()
     app = create_app(parts, metrics)
-    server = Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=max(1, int(parts.settings.shutdown_seconds)),
-        )
-    )
+    server = web_server(app, parts)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     hearing = asyncio.create_task(wire.hear_of_events(parts, stop))
+    watching = asyncio.create_task(wire.watch_store(parts, stop))
     await asyncio.to_thread(on_ready, link)
     try:
         await _crawl_until(parts, metrics, stop, serving) if crawl else await _first(stop, serving)
@@ -105,7 +119,7 @@ async def serve(
         stop.set()
         app.state.live.close()
         server.should_exit = True
-        await asyncio.gather(serving, hearing)
+        await asyncio.gather(serving, hearing, watching)
 
 
 async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serving: asyncio.Task[None]) -> None:

@@ -48,6 +48,15 @@ class Settings(BaseSettings):
     )
     host: str = _setting("127.0.0.1", "Address the web server listens on.")
     port: int = _setting(8080, "Port the web server listens on.", ge=1, le=65535)
+    max_connections: int = _setting(
+        1000,
+        "Connections to the web server at once. At more, the one that has sent no request for longest is closed.",
+        ge=1,
+        le=100_000,
+    )
+    request_seconds: float = _setting(
+        15.0, "How long a client may take to send the head of a request; its body may take 8 times that.", gt=0, le=600
+    )
     public_url: str | None = _setting(
         None, "Address under which others reach this instance, such as https://news.example."
     )
@@ -86,6 +95,12 @@ class Settings(BaseSettings):
         "How long a process that stopped answering may hold a transaction open (PostgreSQL); then its work is undone.",
         ge=1,
         le=3600,
+    )
+    lock_seconds: float = _setting(
+        5.0, "How long a statement waits for a lock that somebody else holds (PostgreSQL).", ge=0.1, le=600
+    )
+    statement_seconds: float = _setting(
+        60.0, "How long one statement may take (PostgreSQL). Migrations are not limited.", ge=0.1, le=3600
     )
     kafka_bootstrap_servers: str | None = _setting(
         None,

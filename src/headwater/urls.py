@@ -27,6 +27,14 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff]")
 _TO_QUOTE = re.compile(r"[\s\"<>`{}|\\^]")
 
+# Without a slash it is a name and a password; with one, a password that nobody encoded.
+_CREDENTIAL = re.compile(r"//(?:[^/?#\s@]*|[^/?#\s@:]*:[^@\s]*)@(?=[^\s])")
+_SECRET_VALUE = re.compile(r"[?&;]([^=&;?#\s]+)=([^&;#\s\"']+)")
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|pwd|(?:^|_)(?:auth|key|sig|pass|session|sid|code|user_?key)|apikey|hash", re.I
+)
+_MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d")
+
 # Parameters that say how a reader got to a page, and nothing about the page.
 _TRACKING = re.compile(
     r"utm_\w*|(?:mc|mkt|hsa|pk|piwik|matomo|mtm|vero|oly|ns)_\w+|_hs(?:enc|mi)|__hs\w+|_openstat|_ga|_gl"
@@ -71,7 +79,10 @@ def split(address: str) -> SplitResult:
         parts = urlsplit(address)
         parts.port  # noqa: B018 - raises where the port is not a number
     except ValueError as error:
-        raise BadAddress(f"The address cannot be read: {error}.") from error
+        # What is taken for a port may be half of a password: it is not repeated.
+        raise BadAddress(
+            "The address cannot be read: its port is not a number, or a bracket is missing. Percent-encode passwords."
+        ) from error
     if parts.scheme not in _DEFAULT_PORT:
         raise BadAddress("Only http:// and https:// addresses can be used.")
     if parts.netloc.count("@") > 1:
@@ -87,6 +98,17 @@ def without_credential(address: str) -> tuple[str, str | None]:
     if not mark:
         return address, None
     return f"{scheme}://{host}{slash}{path}", unquote(credential)
+
+
+def without_secrets(words: str) -> str:
+    """Returns words for a log or an answer, with credentials and what looks like a token in addresses left out."""
+    return _SECRET_VALUE.sub(_hidden, _CREDENTIAL.sub("//…@", words)) if "//" in words else words
+
+
+def _hidden(found: re.Match[str]) -> str:
+    name, value = found[1], found[2]
+    is_secret = _SECRET_NAME.search(name) is not None or (len(value) >= 16 and _MIXED.search(value) is not None)
+    return f"{found[0][0]}{name}={'…' if is_secret else value}"
 
 
 def same_server(address: str, other: str) -> bool:

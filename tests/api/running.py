@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import uvicorn
 from fastapi.routing import APIRoute
 from starlette.routing import Mount
 
@@ -21,7 +20,7 @@ from headwater.accounts import tokens
 from headwater.app.instance import login_link
 from headwater.http.state import Metrics
 from headwater.model import Post, Reader
-from headwater.server import create_app
+from headwater.server import create_app, web_server
 from headwater.settings import load
 from headwater.wire import Parts
 from support.posts import a_source, visited
@@ -130,8 +129,7 @@ def served(parts: Parts) -> Iterator[tuple[int, Metrics]]:
     """The application on a port of its own, in a thread of its own."""
     listening = socket.create_server(("127.0.0.1", 0))
     metrics = Metrics()
-    config = uvicorn.Config(create_app(parts, metrics), log_config=None, access_log=False, lifespan="off")
-    server = uvicorn.Server(config)
+    server = web_server(create_app(parts, metrics), parts)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

@@ -22,7 +22,7 @@ from support.web import Answer, Web, rss
 
 @contextmanager
 def running(environ: dict[str, str], *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A Headwater with pages and crawl loop: the process and its login link."""
+    """A Headwater with pages and crawl loop: the process and its address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "headwater", "up", *words],
         env=environ,
@@ -36,10 +36,10 @@ def running(environ: dict[str, str], *words: str) -> Iterator[tuple[subprocess.P
         line = process.stdout.readline()
         assert line, f"headwater ended: {said}"
         said += line
-    link = re.findall(r"http://\S+login\S+", said)[0]
+    home = re.findall(r"http://\S+", said)[0]
     try:
-        wait_until_open(urlsplit(link).port or 0)
-        yield process, link
+        wait_until_open(urlsplit(home).port or 0)
+        yield process, home
     finally:
         if process.poll() is None:
             process.kill()

@@ -13,12 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
-
 from api.running import Client
 from headwater import wire
 from headwater.accounts import tokens
-from headwater.server import create_app
+from headwater.server import create_app, web_server
 from headwater.settings import load
 from live.listening import listening, titles
 from support.ports import free_port, wait_until_open
@@ -83,7 +81,7 @@ async def test_closing_lets_every_listener_go_and_the_server_stops_at_once(store
     secret = parts.db.write_now(tokens.issue, owner, "api", "test", parts.now())
     app = create_app(parts)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    server = web_server(app, parts)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
     writer.write(f"GET /api/live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n".encode())

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import uvicorn
 from sqlalchemy import select
 
 from headwater import wire
@@ -18,7 +17,7 @@ from headwater.crawl.crawler import Crawler
 from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import DueSource, Reader, SavedVisit
-from headwater.server import Server, create_app
+from headwater.server import create_app, web_server
 from headwater.settings import load
 from headwater.store.posts import stream
 from headwater.store.sources import leases
@@ -113,7 +112,7 @@ async def instance(store_url: str, hub: Hub, world: Web, **environ: str) -> Asyn
     parts.now = lambda: wire.utc_now() + made.ahead if made else wire.utc_now()
     made: Instance | None = None
     owner = wire.prepare_store(parts)
-    server = Server(uvicorn.Config(create_app(parts), log_config=None, access_log=False, lifespan="off"))
+    server = web_server(create_app(parts), parts)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     saved: list[SavedVisit] = []
     async with wire.crawling(parts, saved.append) as crawler:

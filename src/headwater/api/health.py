@@ -32,10 +32,10 @@ async def healthz() -> Alive:
     return {"status": "ok"}
 
 
-@router.get("/readyz", summary="Can it work? The database answers and has the right schema")
+@router.get("/readyz", summary="Can it work? The database answers, is whole, and has the right schema")
 async def readyz(parts: WithParts) -> Alive:
     try:
-        await asyncio.to_thread(instance.check_schema, parts.db)
+        await asyncio.to_thread(instance.check_store, parts.db)
     except StoreUnavailable as error:
         # Anybody may ask this; what the driver says about the database is for the log.
         log.warning("not ready", code=error.code, detail=error.detail)

@@ -25,6 +25,7 @@ from headwater.store.sources.limits import MonthlyAllowance
 def prepare(db: Database, hot_for: timedelta, now: datetime) -> Reader:
     """Upgrades the schema and returns the owner, who is created the first time."""
     migrate.upgrade(db)
+    db.condition.leave_marker()
     db.write_now(hot.clean, hot_for, now)  # fills a new hot store
     return db.write_now(accounts.make_owner, now)
 
@@ -61,6 +62,13 @@ def schema_revision(db: Database) -> str | None:
 def check_schema(db: Database) -> None:
     """Raises StoreUnavailable or SchemaMismatch unless the database answers and has the right schema."""
     migrate.check(db)
+
+
+def check_store(db: Database) -> None:
+    """Raises StoreUnavailable unless the database answers, has the right schema, and nothing failed just now."""
+    check_schema(db)
+    for problem in db.condition.problems():
+        raise problem
 
 
 def issue_token(conn: Connection, reader: Reader, name: str, now: datetime) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from headwater.errors import HeadwaterError
 
 
 def main() -> None:
+    os.umask(0o077)  # the store, its key and its images are nobody else's
     _load_structlog()
     from headwater.cli.commands import app
     from headwater.cli.session import fail

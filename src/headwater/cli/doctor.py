@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sqlite3
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +19,7 @@ from headwater.model import Response, Source, SourceState
 from headwater.settings import load
 from headwater.wire import Parts
 
+PROBE_BYTES = 1024 * 1024
 _SAMPLE = b"""<rss version="2.0"><channel><title>Sample</title><item><title>One</title></item></channel></rss>"""
 
 
@@ -45,6 +46,7 @@ async def _findings() -> AsyncIterator[Finding]:
     try:
         yield _data_folder(parts)
         yield _database(parts)
+        yield _file(parts)
         yield await _x(parts)
         yield await _parsing(parts)
         yield _compiled_parts()
@@ -55,9 +57,13 @@ async def _findings() -> AsyncIterator[Finding]:
 
 def _data_folder(parts: Parts) -> Finding:
     folder = parts.settings.data_dir
-    there = folder.is_dir()
-    writable = os.access(folder if there else folder.absolute().parent, os.W_OK)
-    return Finding("data folder", writable, f"{folder} {'can' if writable else 'cannot'} be written")
+    try:
+        # Whether there is space is known only after it was tried; what a disk says about itself leaves quotas out.
+        with tempfile.TemporaryFile(dir=folder if folder.is_dir() else folder.absolute().parent) as probe:
+            probe.write(b"\0" * PROBE_BYTES)
+    except OSError as error:
+        return Finding("data folder", False, f"{folder} cannot be written: {error.strerror}. Free space, or check it")
+    return Finding("data folder", True, f"{folder} can be written")
 
 
 def _database(parts: Parts) -> Finding:
@@ -70,6 +76,22 @@ def _database(parts: Parts) -> Finding:
         return Finding("database", True, f"{name}, schema {revision}")
     except HeadwaterError as error:
         return Finding("database", False, error.detail)
+
+
+def _file(parts: Parts) -> Finding:
+    """Whether the whole SQLite file can be read, and by whom."""
+    file = parts.db.condition.file
+    if file is None or not file.exists():
+        return Finding("database file", True, "there is none")
+    try:
+        parts.db.quick_check()
+        for problem in parts.db.condition.problems():
+            raise problem
+    except HeadwaterError as error:
+        return Finding("database file", False, error.detail)
+    if exposure := parts.db.condition.exposure():
+        return Finding("database file", False, exposure)
+    return Finding("database file", True, f"{file} is whole, and only its owner can read it")
 
 
 async def _x(parts: Parts) -> Finding:

@@ -22,6 +22,7 @@ from headwater.app.shapes import shaped
 from headwater.errors import BadInput, HeadwaterError
 from headwater.model import Reader
 from headwater.settings import load
+from headwater.urls import without_secrets
 from headwater.wire import Parts
 
 # rich is loaded only where something is drawn: `headwater up` runs for months and draws nothing.
@@ -200,6 +201,7 @@ def configure_logs(level: str, form: str) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            _without_secrets,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *([] if as_text else [_tracebacks]),
@@ -209,6 +211,11 @@ def configure_logs(level: str, form: str) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def _without_secrets(_logger: Any, _method: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Leaves passwords and tokens out of the addresses in a line of the log."""
+    return {name: without_secrets(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
 def _cell(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -55,7 +56,7 @@ def demo(
         try:
             follow_all(parts, there.sites)
             say("This is a demonstration: its sources are simulated, and its data is deleted when it ends.\n")
-            _serve(parts, open_browser=browser)
+            _serve(parts, open_browser=browser, is_demo=True)
         finally:
             parts.close()
 
@@ -86,18 +87,23 @@ def follow_all(parts: Parts, sites: list[Site]) -> None:
         )
 
 
-def _serve(parts: Parts, *, crawl: bool = True, open_browser: bool = False) -> None:
+def _serve(parts: Parts, *, crawl: bool = True, open_browser: bool = False, is_demo: bool = False) -> None:
     from headwater.server import serve  # loads the web framework, which no other command needs
 
-    def on_ready(link: str) -> None:
-        say(f"Headwater is running at {wire.home(parts.settings)}\n\n  Sign in:  {link}\n\nCtrl-C stops it.")
-        if open_browser:
+    # Where nobody is looking, standard output ends up in a journal, and whoever reads that could sign in.
+    shows_link = is_demo or sys.stdout.isatty()
+
+    def on_ready(link: str | None) -> None:
+        how = link or "`headwater login` prints a link"
+        say(f"Headwater is running at {wire.home(parts.settings)}\n\n  Sign in:  {how}\n\nCtrl-C stops it.")
+        if open_browser and link:
             webbrowser.open(link)
 
     def on_stop() -> None:
         say("Stopping: visits under way are finished or given back.")
 
-    run_async(serve(parts, listen(parts.settings), crawl=crawl, on_ready=on_ready, on_stop=on_stop))
+    listening = listen(parts.settings)
+    run_async(serve(parts, listening, crawl=crawl, with_link=shows_link, on_ready=on_ready, on_stop=on_stop))
     say("Stopped.")
 
 

@@ -61,6 +61,11 @@ def judge(seen: Observed, consumers: Sequence[Consumer], now: datetime) -> list[
     ]
 
 
+def judge_store(problems: Sequence[str]) -> Figure:
+    """The store itself: whether its file is there and whole, and whether it was read and written without errors."""
+    return Figure("store", len(problems), 1, "problems", "bad" if problems else "ok", " ".join(problems))
+
+
 def overall(figures: Sequence[Figure]) -> State:
     worst: State = max((figure.state for figure in figures), key=_RANK.__getitem__, default="ok")
     return "ok" if worst == "unknown" else worst

@@ -116,7 +116,7 @@ def follow_all(
         try:
             done = follow(conn, reader, outline.address, now, folder=outline.folder, title=outline.title, seal=seal)
         except BadAddress as error:
-            refused[outline.address] = error.detail
+            refused[urls.without_secrets(outline.address)] = error.detail
             continue
         added += done.new_subscription
         already += not done.new_subscription

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import structlog
 from fastapi import Request
@@ -30,6 +31,9 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
+# For a year, no browser asks for a page here without TLS.
+_ONLY_HTTPS = {"Strict-Transport-Security": "max-age=31536000"}
+
 
 def page_policy(*, remote_images: bool) -> str:
     """Returns the policy of pages: all is loaded from here, and images from elsewhere only if the reader agreed."""
@@ -46,7 +50,11 @@ class Edge:
         self.parts = parts
         self.metrics = metrics
         self.hosts = KnownHosts(parts.settings.host, parts.settings.public_url)
-        self.policy = page_policy(remote_images=parts.settings.remote_images == "show")
+        self.headers = {
+            **_HEADERS,
+            "Content-Security-Policy": page_policy(remote_images=parts.settings.remote_images == "show"),
+            **(_ONLY_HTTPS if (parts.settings.public_url or "").startswith("https://") else {}),
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,7 +62,7 @@ class Edge:
             return
         started = time.perf_counter()
         request = Request(scope)
-        outgoing = _Outgoing(send, self.policy, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
+        outgoing = _Outgoing(send, self.headers, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
         try:
             given = await self._admit(request, receive)
             ids.current_trace.set(ids.parse_trace(request.headers.get("traceparent")))
@@ -94,10 +102,10 @@ class Edge:
 class _Outgoing:
     """Sends the answer with the headers that every answer has, and remembers its status."""
 
-    def __init__(self, send: Send, policy: str, *, is_static: bool) -> None:
+    def __init__(self, send: Send, headers: Mapping[str, str], *, is_static: bool) -> None:
         self._send = send
         caching = "no-cache" if is_static else "no-store"
-        self._headers = {**_HEADERS, "Content-Security-Policy": policy, "Cache-Control": caching}
+        self._headers = {**headers, "Cache-Control": caching}
         self.status = 0
 
     async def send(self, message: Message) -> None:

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from headwater.app import health
-from headwater.events.health import Figure
+from headwater.events.health import Figure, judge_store
 from headwater.events.live import Live
 from headwater.store.log.health import LogHealth
 from headwater.store.visits.metrics import Alert
@@ -90,7 +90,8 @@ WithMetrics = Annotated[Metrics, Depends(metrics_of)]
 
 async def figures(parts: Parts, live: Live) -> list[Figure]:
     """Returns how this instance is doing."""
-    return await parts.db.read(
+    problems = parts.db.condition.problems()
+    found = await parts.db.read(
         health.examine,
         parts.consumers,
         parts.now(),
@@ -98,3 +99,4 @@ async def figures(parts: Parts, live: Live) -> list[Figure]:
         kept_for=timedelta(days=parts.settings.event_history_days),
         has_cursors=parts.follows_table,
     )
+    return [judge_store([problem.detail for problem in problems]), *found]

@@ -1,8 +1,9 @@
 """Connections and transactions: `await db.read(f, ...)` and `db.write(f, ...)` run `f(conn, ...)` in one transaction.
 
 SQLite has one writer thread, with BEGIN IMMEDIATE and WAL; readers have threads of their own and never wait for it.
-PostgreSQL has a pool; deadlocks and serialization failures are tried again. What the drivers raise is translated here
-into StoreUnavailable.
+PostgreSQL has a pool; deadlocks and serialization failures are tried again. Its statements have time limits, and one
+function has only some of the threads: whoever waits for a locked table does not keep others from using the rest.
+What the drivers raise is translated here into StoreUnavailable.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 
-from headwater.errors import BadSetting, StoreUnavailable
+from headwater.errors import BadSetting, StoreDamaged, StoreUnavailable
+from headwater.store.condition import Condition, is_damage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,12 +31,22 @@ T = TypeVar("T")
 BUSY_SECONDS = 10
 IDLE_SECONDS = 30.0
 APPENDED = "headwater_appended"  # set by `store.log.outbox` in the info of a connection that appended events
+LOCK_SECONDS = 5.0
+STATEMENT_SECONDS = 60.0
+TURN_SECONDS = 15.0  # how long a reader waits for a thread
 READERS = 4
+POSTGRES_READERS = 12
+POSTGRES_WRITERS = 6
+THREADS_FOR_ONE = 3  # how many threads may do the same at once, on PostgreSQL
 ATTEMPTS = 4
 _TRY_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
 # PostgreSQL's classes: connection, rollback, resources, object state, operator intervention, system.
 _TROUBLE = ("08", "40", "53", "55", "57", "58")
+_BUSY = "The database is busy: other requests of this kind wait for it. Try again in a moment."
 _ADVICE = {
+    "due to lock timeout": "Another program holds a lock on what is needed. Try again in a moment.",
+    "due to statement timeout": "The database took too long. Try again in a moment.",
+    "malformed": "The database file is damaged. Stop Headwater and put back a backup; `headwater doctor` checks it.",
     "database is locked": "Another process holds the database for longer than {busy} s. Try again in a moment.",
     "disk is full": "The disk is full. Free some space; nothing was written and nothing is lost.",
     "readonly database": "The database may not be written. Check the owner and mode of the data folder.",
@@ -45,32 +60,50 @@ _ADVICE = {
 class Database:
     """`on_events` is called, in the writer's thread, after each transaction that appended events."""
 
-    def __init__(self, url: str, *, idle_seconds: float = IDLE_SECONDS) -> None:
-        self.engine = _engine(url, idle_seconds)
+    def __init__(
+        self,
+        url: str,
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+        lock_seconds: float = LOCK_SECONDS,
+        statement_seconds: float = STATEMENT_SECONDS,
+    ) -> None:
+        limits = {
+            # A process that is stopped in a transaction holds locks and the log's horizon. The server ends its
+            # transaction.
+            "idle_in_transaction_session_timeout": idle_seconds,
+            "lock_timeout": lock_seconds,
+            "statement_timeout": statement_seconds,
+        }
+        self.engine = _engine(url, limits)
         self.on_events: Callable[[], None] = lambda: None
         self.is_sqlite = self.engine.dialect.name == "sqlite"
-        writers = 1 if self.is_sqlite else READERS
-        self._writers = ThreadPoolExecutor(writers, thread_name_prefix="headwater-write")
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="headwater-read")
+        self.condition = Condition(Path(self.engine.url.database or "") if self.is_sqlite else None)
+        if self.is_sqlite:
+            event.listen(self.engine, "do_connect", self.condition.before_connecting)
+            event.listen(self.engine, "connect", self.condition.after_connecting)
+        writers, readers = (1, READERS) if self.is_sqlite else (POSTGRES_WRITERS, POSTGRES_READERS)
+        self._writers = Threads(writers, "headwater-write", limited=not self.is_sqlite)
+        self._readers = Threads(readers, "headwater-read", limited=not self.is_sqlite, patience=TURN_SECONDS)
 
     async def read(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._in(self._readers, lambda: self.read_now(function, *args, **kwargs))
+        return await self._in(self._readers, _name(function), lambda: self.read_now(function, *args, **kwargs))
 
     async def write(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._in(self._writers, lambda: self.write_now(function, *args, **kwargs))
+        return await self._in(self._writers, _name(function), lambda: self.write_now(function, *args, **kwargs))
 
-    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        context = contextvars.copy_context()  # with the trace
-        return await asyncio.get_running_loop().run_in_executor(threads, lambda: context.run(work))
+    async def _in(self, threads: Threads, what: str, work: Callable[[], T]) -> T:
+        return await threads.run(what, work)
 
     def read_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with _translated(), self.engine.connect() as conn, conn.begin():
+        with self._noted(function), _translated(), self.engine.connect() as conn, conn.begin():
             return function(conn, *args, **kwargs)
 
     def write_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                with _translated(), self.engine.connect() as conn:
+                with self._noted(function), _translated(), self.engine.connect() as conn:
+                    self.condition.check_file()
                     conn.execution_options(headwater_writes=True)
                     with conn.begin():
                         result = function(conn, *args, **kwargs)
@@ -81,6 +114,22 @@ class Database:
                 if attempt == ATTEMPTS or getattr(_root(error), "sqlstate", None) not in _TRY_AGAIN:
                     raise
         raise AssertionError("unreachable")
+
+    @contextmanager
+    def _noted(self, function: Callable[..., Any]) -> Iterator[None]:
+        """Remembers whether it worked, for whoever asks about the condition of the store."""
+        try:
+            yield
+        except StoreUnavailable as error:
+            self.condition.note_failure(_name(function), error)
+            raise
+        self.condition.note_success(_name(function))
+
+    def quick_check(self) -> None:
+        """Reads the whole file. Raises StoreDamaged if parts of it cannot be read, and StoreLost if it is gone."""
+        if self.is_sqlite:
+            self.condition.check_file()
+            self.read_now(_quick_check)
 
     def shrink(self) -> None:
         """Frees what idle connections have cached. On SQLite each of them caches megabytes."""
@@ -98,7 +147,56 @@ class Database:
         self.engine.dispose()
 
 
-def _engine(url: str, idle_seconds: float) -> Engine:
+class Threads:
+    """Threads of which one kind of work gets only some, if `limited`. Whoever has no turn after `patience` is told."""
+
+    def __init__(self, size: int, name: str, *, limited: bool, patience: float | None = None) -> None:
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
+        self._limited = limited
+        self._patience = patience
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, asyncio.Semaphore]]
+        self._turns = WeakKeyDictionary()
+
+    async def run(self, what: str, work: Callable[[], T]) -> T:
+        context = contextvars.copy_context()  # with the trace
+        async with self._turn(what):
+            return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: context.run(work))
+
+    @asynccontextmanager
+    async def _turn(self, what: str) -> AsyncIterator[None]:
+        if not self._limited:
+            yield
+            return
+        turns = self._turns.setdefault(
+            asyncio.get_running_loop(), defaultdict(partial(asyncio.Semaphore, THREADS_FOR_ONE))
+        )[what]
+        try:
+            async with asyncio.timeout(self._patience):
+                await turns.acquire()
+        except TimeoutError as error:
+            raise StoreUnavailable(_BUSY) from error
+        try:
+            yield
+        finally:
+            turns.release()
+
+    def shutdown(self) -> None:
+        self._pool.shutdown()
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """Returns the name of what is done. The same work has the same name, whatever its arguments are."""
+    plain = function.func if isinstance(function, partial) else function
+    return f"{plain.__module__}.{getattr(plain, '__qualname__', type(plain).__qualname__)}"
+
+
+def _quick_check(conn: Connection) -> None:
+    found = conn.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+    if found != "ok":
+        raise StoreDamaged(f"{_ADVICE['malformed']} ({str(found).splitlines()[-1]})")
+
+
+def _engine(url: str, limits: Mapping[str, float]) -> Engine:
     try:
         parsed = make_url(url)
     except exc.ArgumentError as error:
@@ -119,12 +217,14 @@ def _engine(url: str, idle_seconds: float) -> Engine:
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     if backend in ("postgresql", "postgres"):
-        # A process that is stopped in a transaction holds locks and the log's horizon. The server ends its transaction.
-        idle = f"idle_in_transaction_session_timeout={int(idle_seconds * 1000)}"
+        options = " ".join(f"-c {name}={int(seconds * 1000)}" for name, seconds in limits.items())
         return create_engine(
             parsed.set(drivername="postgresql+psycopg"),
-            connect_args={"options": f"-c timezone=UTC -c {idle}", "connect_timeout": BUSY_SECONDS},
+            connect_args={"options": f"-c timezone=UTC {options}", "connect_timeout": BUSY_SECONDS},
             pool_size=READERS * 2,
+            max_overflow=POSTGRES_READERS + POSTGRES_WRITERS - READERS,
+            pool_timeout=BUSY_SECONDS,
+            pool_use_lifo=True,
             pool_pre_ping=True,
         )
     raise BadSetting(f"HEADWATER_DATABASE_URL: {backend} is not supported; use sqlite:///… or postgresql://…")
@@ -162,7 +262,7 @@ def _translated() -> Iterator[None]:
     except Exception as error:
         if not _is_the_drivers(error) or _breaks_a_constraint(error):
             raise
-        raise StoreUnavailable(_advice(error)) from error
+        raise (StoreDamaged if is_damage(_root(error)) else StoreUnavailable)(_advice(error)) from error
 
 
 def _is_the_drivers(error: Exception) -> bool:

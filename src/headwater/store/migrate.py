@@ -64,6 +64,9 @@ def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str) 
     from alembic.util import CommandError
 
     if conn.dialect.name == "postgresql":
+        # Migrations take as long as they take, and wait for each other.
+        conn.execute(text("SET LOCAL lock_timeout = 0"))
+        conn.execute(text("SET LOCAL statement_timeout = 0"))
         conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))

@@ -40,6 +40,7 @@ _STATES = {
     "unknown": StateLabel("Not known", "quiet", "circle"),
 }
 _NAMES = {
+    "store": "Problems of the database",
     "outbox_backlog": "Events not handled yet",
     "consumer_lag": "Oldest event waiting for",
     "dlq_count": "Events that failed",

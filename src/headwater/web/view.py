@@ -60,6 +60,7 @@ def show(request: Request, template: str, status: int = 200, *, section: str = "
         here=here(request),
         now=parts.now(),
         is_demo=parts.is_demo,
+        store_problem=next((problem.detail for problem in parts.db.condition.problems()), None) if caller else None,
         zone=formatting.zone_named(request.cookies.get(ZONE_COOKIE)),
         **context,
     )

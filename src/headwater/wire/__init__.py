@@ -16,6 +16,7 @@ from headwater.wire.loops import (
     periodic_tools,
     save_images,
     warm_up,
+    watch_store,
 )
 from headwater.wire.parts import (
     Parts,
@@ -67,6 +68,7 @@ __all__ = [
     "share_one_heap",
     "utc_now",
     "warm_up",
+    "watch_store",
     "x_access",
     "x_allowance",
     "x_token",

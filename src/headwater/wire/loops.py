@@ -41,7 +41,7 @@ from headwater.wire.parts import (
     x_access,
 )
 from headwater.wire.parts import client as open_any
-from headwater.work import consumers, crawl_loop, heap, images, periodic, webhooks
+from headwater.work import consumers, crawl_loop, heap, images, periodic, store_watch, webhooks
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import JobTools
 
@@ -142,6 +142,11 @@ async def hear_of_events(parts: Parts, stop: asyncio.Event) -> None:
     """Wakes this process when another one appends events. Processes that share an SQLite file look once a second."""
     if not parts.db.is_sqlite:
         await outbox.listen(parts.db, parts.new_events.send, stop)
+
+
+async def watch_store(parts: Parts, stop: asyncio.Event) -> None:
+    """Logs what is wrong with the store until `stop` is set."""
+    await store_watch.watch(parts.db, stop)
 
 
 async def prepare_folding(parts: Parts) -> None:

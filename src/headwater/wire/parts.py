@@ -104,7 +104,13 @@ def open_parts(loaded: Loaded) -> Parts:
         raise BadSetting("HEADWATER_REDDIT_CLIENT_ID and HEADWATER_REDDIT_CLIENT_SECRET go together: set both or none.")
     if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
         raise BadSetting("HEADWATER_KAFKA_BOOTSTRAP_SERVERS needs PostgreSQL: events reach Kafka from its log.")
-    parts = Parts(settings, Database(settings.store_url(), idle_seconds=settings.transaction_seconds))
+    db = Database(
+        settings.store_url(),
+        idle_seconds=settings.transaction_seconds,
+        lock_seconds=settings.lock_seconds,
+        statement_seconds=settings.statement_seconds,
+    )
+    parts = Parts(settings, db)
     parts.db.on_events = parts.new_events.send
     return parts
 

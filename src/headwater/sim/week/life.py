@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -20,7 +19,7 @@ from headwater.model import Request, Response, SavedVisit
 from headwater.settings import load
 from headwater.sim.reddit_world import SimReddit
 from headwater.sim.serving import Clock
-from headwater.store.db import Database
+from headwater.store.db import Database, Threads
 from headwater.store.sources import leases
 from headwater.wire import Parts
 from headwater.work import crawl_loop
@@ -127,10 +126,10 @@ class _Mortal(Database):
 
     is_cut_off = False
 
-    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    async def _in(self, threads: Threads, what: str, work: Callable[[], T]) -> T:
         if self.is_cut_off:
             raise StoreUnavailable("This process has ended.")
-        return await super()._in(threads, work)
+        return await super()._in(threads, what, work)
 
 
 class _Turns(RateLimiter):
