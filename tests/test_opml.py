@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
 from api.watched import SOURCE
 from headwater.errors import BadDocument
@@ -45,6 +46,37 @@ def test_what_is_written_is_read_again() -> None:
         Outline("https://three.example/", "The News"),
     ]
     assert opml.read(opml.write([])) == []
+
+
+def test_folders_within_folders_go_out_as_the_tree_that_came_in() -> None:
+    document = b"""<opml><body><outline text="Tech"><outline text="A" xmlUrl="https://a.example/"/>
+      <outline text="Inner"><outline text="B" xmlUrl="https://b.example/"/></outline></outline>
+      <outline text="TV/Film"><outline text="C" xmlUrl="https://c.example/"/></outline></body></opml>"""
+    read = opml.read(document)
+    written = opml.write(SOURCE._replace(address=one.address, title=one.title, folder=one.folder) for one in read)
+    assert opml.read(written) == read
+    body = etree.fromstring(written).find("body")
+    assert body is not None
+    assert [one.get("text") for one in body] == ["Tech", "TV/Film"]
+    assert [one.get("text") for one in body[0]] == ["A", "Inner"]
+    assert [one.get("category") for one in body.iter("outline") if one.get("xmlUrl")] == ["/Tech", "/Tech/Inner", None]
+
+
+@pytest.mark.parametrize(
+    ("category", "folder"),
+    [
+        ("/Tech/Inner", "Tech/Inner"),
+        ("Tech", "Tech"),
+        (" , /Boston/Weather/,/Other", "Boston/Weather"),
+        ("//", None),
+        ("", None),
+    ],
+)
+def test_a_category_is_the_folder_of_a_source_outside_of_any(category: str, folder: str | None) -> None:
+    source = f'<outline xmlUrl="https://a.example/" category="{category}"/>'
+    assert opml.read(f"<opml><body>{source}</body></opml>".encode())[0].folder == folder
+    within = f'<opml><body><outline text="Mine">{source}</outline></body></opml>'
+    assert opml.read(within.encode())[0].folder == "Mine"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@
     ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
     ├── UnreadableEvent          an event whose content does not match its kind
     ├── StoreUnavailable         database busy, full or gone (503)
+    │   ├── StoreMissing         there is no database yet
     │   ├── SchemaMismatch       the database is older or newer than this program
     │   ├── StoreLost            the database file is gone, or another one is in its place
     │   └── StoreDamaged         the database file has unreadable parts
@@ -117,6 +118,9 @@ class UnreadableEvent(HeadwaterError, code="unreadable_event", title="An event c
 class StoreUnavailable(
     HeadwaterError, code="store_unavailable", title="The database cannot be used at the moment", status=503
 ): ...
+
+
+class StoreMissing(StoreUnavailable, code="store_missing", title="There is no store yet"): ...
 
 
 class SchemaMismatch(

@@ -26,6 +26,12 @@ def test_every_route_of_the_api_is_described(headwater: Running) -> None:
     assert answered - described == {("GET", "/api/openapi.json"), ("GET", "/api/docs")}
 
 
+def test_the_examples_on_the_page_name_the_address_of_this_server(headwater: Running) -> None:
+    page = headwater.browser().get("/api/docs", Accept="text/html").text
+    assert f"{headwater.url}/api/sources" in page
+    assert "127.0.0.1:8080" not in page
+
+
 def test_every_operation_has_a_summary_and_every_json_answer_an_example() -> None:
     for operation in reference.operations(openapi()):
         assert operation.summary

@@ -23,10 +23,17 @@ class Ran(NamedTuple):
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-@pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="session")
+def environ_of() -> Callable[[Path], dict[str, str]]:
+    """Return the environment of commands whose data is in a folder."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
-    return {**clean, **ALLOW_LOOPBACK, "HEADWATER_DATA_DIR": str(tmp_path / "data"), "HEADWATER_HOST_GAP_SECONDS": "0"}
+    fixed = {**clean, **ALLOW_LOOPBACK, "HEADWATER_HOST_GAP_SECONDS": "0"}
+    return lambda folder: {**fixed, "HEADWATER_DATA_DIR": str(folder)}
+
+
+@pytest.fixture
+def environ(tmp_path: Path, environ_of: Callable[[Path], dict[str, str]]) -> dict[str, str]:
+    return environ_of(tmp_path / "data")
 
 
 @pytest.fixture

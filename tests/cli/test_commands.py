@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headwater.work.periodic import JOBS
 from support.web import Answer, Web, rss
 
 Headwater = Callable[..., Any]
@@ -26,7 +30,7 @@ def test_from_an_address_to_a_stream(headwater: Headwater, world: Web) -> None: 
     assert (again.code, again.out.split(" (")[0]) == (0, "Already following The News")
     stories = headwater("stream", "--json").lines
     assert [story["title"] for story in stories] == ["second", "first"]
-    assert stories[0].keys() == {"story_id", "title", "url", "source", "published_at", "members"}
+    assert stories[0].keys() == {"story_id", "title", "excerpt", "url", "source", "published_at", "members"}
     place = {"post_id", "source_id", "source", "url", "title", "published_at", "read"}
     assert stories[0]["members"][0].keys() == place | {"rule", "score", "why", "repeat_of"}
     assert "second" in headwater("stream").out
@@ -74,6 +78,75 @@ def test_opml_goes_in_and_out(headwater: Headwater, world: Web, tmp_path: Path) 
     assert world.url("/a") in exported
     assert 'text="News"' in exported
     assert headwater("import", "-", given=b"no opml at all").code == 2
+
+
+def test_the_tree_of_folders_and_categories_come_back_out(headwater: Headwater, world: Web, tmp_path: Path) -> None:
+    document = f"""<opml><body><outline text="Tech"><outline text="Inner">
+        <outline text="A" xmlUrl="{world.url("/a")}"/></outline></outline>
+        <outline text="B" xmlUrl="{world.url("/b")}" category="/World/Europe"/></body></opml>"""
+    headwater("import", "-", given=document.encode())
+    exported = headwater("export").out
+    for folder in ("Tech", "Inner", "World", "Europe"):
+        assert exported.count(f'<outline text="{folder}"') == 1
+    assert 'category="/World/Europe"' in exported
+    headwater("import", "-", given=exported.encode(), HEADWATER_DATA_DIR=str(tmp_path / "elsewhere"))
+    assert headwater("export", HEADWATER_DATA_DIR=str(tmp_path / "elsewhere")).out == exported
+
+
+def test_posts_without_a_title_show_their_first_words(headwater: Headwater, world: Web, empty_url: str) -> None:
+    item = (
+        "<item><guid>1</guid><link>https://x.example/1</link><description>Difficulty rose by 4 %.</description></item>"
+    )
+    world.pages["/a"] = Answer(f'<rss version="2.0"><channel><title>Account</title>{item}</channel></rss>')
+    there = {"HEADWATER_DATABASE_URL": empty_url}
+    headwater("add", world.url("/a"), **there)
+    assert "Difficulty rose by 4 %." in headwater("stream", **there).out
+    assert "Difficulty rose by 4 %." in headwater("search", "difficulty", **there).out
+    assert [one["excerpt"] for one in headwater("stream", "--json", **there).lines] == ["Difficulty rose by 4 %."]
+
+
+def test_search_shows_what_was_published_last_first(headwater: Headwater, world: Web, empty_url: str) -> None:
+    there = {"HEADWATER_DATABASE_URL": empty_url}
+    world.pages["/new"], world.pages["/old"] = (
+        Answer(rss("lithium new")),
+        Answer(rss("lithium old").replace("02 Nov 2026", "02 Nov 2020")),
+    )
+    headwater("add", world.url("/new"), **there)
+    headwater("add", world.url("/old"), **there)
+    found = headwater("search", "lithium", "--json", **there).lines
+    assert [one["title"] for one in found] == ["lithium new", "lithium old"]
+
+
+@pytest.mark.parametrize("job", sorted(job.name for job in JOBS))
+def test_every_job_answers_in_json_without_what_only_python_reads(headwater: Headwater, job: str) -> None:
+    headwater("db", "upgrade")
+    [line] = headwater("run", job, "--json").lines
+    assert line["job"] == job
+    assert "(" not in json.dumps(line)
+
+
+def test_a_visit_that_waits_for_our_own_budget_says_so_and_alerts_are_objects(
+    headwater: Headwater, environ: dict[str, str], world: Web, empty_url: str
+) -> None:
+    there = {"HEADWATER_DATABASE_URL": empty_url, "HEADWATER_REDDIT_URL": world.address}
+    world.fallback = Answer(rss("one"))
+    assert headwater("add", "r/first", **there).err == ""
+    for place, name in enumerate(("second", "third"), 2):
+        command = [sys.executable, "-m", "headwater", "add", f"r/{name}"]
+        with subprocess.Popen(command, env={**environ, **there}, stderr=subprocess.PIPE, text=True) as waiting:
+            assert waiting.stderr
+            said = waiting.stderr.readline()
+            waiting.kill()
+        assert re.match(r"Waiting \d+ s: our request budget for www\.reddit\.com\. Ctrl-C leaves the visit to", said)
+        listed = headwater("sources", "--json", **there).lines
+        assert len(listed) == place
+    reasons = {one["waits_for"] for one in listed}
+    assert reasons <= {None, "our request budget for www.reddit.com"}
+    assert "our request budget for www.reddit.com" in reasons
+    [line] = headwater("run", "monitor-api-calls", "--json", **there, HEADWATER_MONITOR_API_THRESHOLD="1").lines
+    [alert] = line["result"]["raised"]
+    assert alert.keys() == {"name", "detail", "raised_at", "cleared_at"}
+    assert line["result"]["cleared"] == []
 
 
 def test_posts_are_found_by_their_words_after_a_crawl(headwater: Headwater, world: Web) -> None:
@@ -132,7 +205,9 @@ def test_errors_are_json_where_json_was_asked_for(headwater: Headwater) -> None:
 
 def test_the_schema_goes_up_and_down(headwater: Headwater) -> None:  # C11
     assert headwater("db", "upgrade", "--json").lines[0]["revision"] is not None
-    assert headwater("db", "downgrade", "base", "--json").lines == [{"revision": None}]
+    assert headwater("db", "downgrade", "base", "--yes", "--json").lines == [{"revision": None}]
+    assert json.loads(headwater("sources", "--json").err)["error"] == "store_missing"
+    assert headwater("db", "upgrade").code == 0
     assert headwater("sources").code == 0
 
 
@@ -154,5 +229,6 @@ def test_the_doctor_finds_a_healthy_machine_and_a_taken_port(headwater: Headwate
 
 
 def test_a_token_and_a_login_link_are_made(headwater: Headwater) -> None:
+    headwater("db", "upgrade")
     assert headwater("token").out.startswith("hw_api_")
     assert "/login?token=hw_login_" in headwater("login").out

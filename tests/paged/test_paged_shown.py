@@ -46,7 +46,11 @@ async def test_checkpoints_are_listed_shown_and_cleared_over_http(
         assert shown["last_thread_id"] == "2"
         assert shown["stats"]["done"] == 9
         assert program("DELETE", f"/api/checkpoints/{source_id}").status == 204
-        assert program.get(f"/api/checkpoints/{source_id}").status == 404
+        cleared = program.get(f"/api/checkpoints/{source_id}")
+        assert cleared.status == 404
+        assert "it was cleared. The next crawl reads the whole list again" in cleared.json()["detail"]
+        document = headwater.source("https://news.example/feed")
+        assert "it is not a list" in program.get(f"/api/checkpoints/{document}").json()["detail"]
         assert program.get("/api/checkpoints/999").status == 404
 
 
@@ -106,6 +110,7 @@ async def test_the_page_of_a_source_shows_progress_and_the_crawling_page_what_li
         assert "9 new posts, 9 read, 1 failed" in page
         assert "/board?page=3" in page
         crawling = browser.get("/crawling", Accept="text/html").text
+        assert "Images: 9 not downloaded." in crawling
         assert f'href="/sources/{source_id}"' in crawling
         body = urlencode({"form_key": tokens.form_key(session)}).encode()
         where = f"/sources/{source_id}/checkpoint/clear"
@@ -129,6 +134,15 @@ async def test_commands_show_and_clear_checkpoints_and_count(
     assert (counted["succeeded"], counted["failed"], counted["boards"][0]["images"]) == (9, 1, {"waiting": 9})
     said = run("stats")
     assert "1 failed" in said
-    assert "Images: 9 waiting." in said
+    assert "Images: 9 not downloaded." in said
+    assert "HEADWATER_IMAGES=on" in said
+    assert "9 not downloaded, 0 saved" in run("images", "count")
+    environ["HEADWATER_IMAGES"] = "on"
+    assert "Images: 9 waiting." in run("stats")
+    assert "9 waiting, 0 saved" in run("images", "count")
     run("checkpoints", "clear", board.address)
     assert run("checkpoints", "list", "--json") == ""
+    assert "its checkpoint was cleared" in run("checkpoints", "list")
+    command = [sys.executable, "-m", "headwater", "checkpoints", "show", str(source_id)]
+    shown = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True)
+    assert (shown.returncode, "it was cleared" in shown.stderr) == (1, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 
 import pytest
@@ -30,7 +31,7 @@ def index_all(db: Database) -> None:
 
 
 def found(conn: Connection, owner: Reader, words: str) -> list[str]:
-    ids = search.find(conn, owner, words)
+    ids = [one.id for one in search.find(conn, owner, words)]
     titles = {row[0]: row[1] for row in conn.exec_driver_sql("SELECT id, source_post_id FROM posts").all()}
     return [titles[id] for id in ids]
 
@@ -89,9 +90,53 @@ def test_newer_posts_come_first_and_pages_follow_each_other(db: Database, owner:
     db.write_now(visited, source_id, [a_post(str(number), f"Same word {number}") for number in range(10)])
     index_all(db)
     first = db.read_now(search.find, owner, "same word", limit=4)
-    second = db.read_now(search.find, owner, "same word", limit=40, before=first[-1])
+    second = db.read_now(search.find, owner, "same word", limit=40, after=first[-1])
     assert first + second == sorted(first + second, reverse=True)
     assert len(first + second) == 10
+
+
+@pytest.mark.parametrize("many", [3, 1000])
+@pytest.mark.parametrize("at_once", [2, 500])
+def test_what_was_published_last_comes_first_whenever_it_was_stored(
+    db: Database, owner: Reader, monkeypatch: pytest.MonkeyPatch, many: int, at_once: int
+) -> None:
+    monkeypatch.setattr(search, "FEWEST_STORED", many)
+    monkeypatch.setattr(search, "AT_ONCE", at_once)
+    monkeypatch.setattr(search, "MOST_STEPS", 3)
+    chance = random.Random(many)
+    hours = list(range(60))
+    chance.shuffle(hours)  # among them archives: stored late and published long ago
+    source_id = db.write_now(a_source, owner)
+    posts = [
+        a_post(str(hour), "Same word" if hour % 3 else "Other", created_at=NOON - timedelta(hours=hour))
+        for hour in hours
+    ]
+    for start in range(0, 60, 6):
+        db.write_now(visited, source_id, posts[start : start + 6], NOON + timedelta(hours=start))
+    index_all(db)
+    everything = db.read_now(search.find, owner, "same word", limit=100)
+    assert [one.created_at for one in everything] == sorted((one.created_at for one in everything), reverse=True)
+    assert len(everything) == 40
+    pages = []
+    while page := db.read_now(search.find, owner, "same word", limit=7, after=pages[-1] if pages else None):
+        pages += page
+    assert pages == everything
+
+
+def test_neither_step_of_a_search_sorts_or_scans_all_posts(sqlite_url: str) -> None:
+    db = Database(sqlite_url)
+    asked = {"query": '"x"', "tenant_id": 1, "user_id": 1, "created_at": NOON, "id": 1}
+    plans = db.read_now(
+        lambda conn: [
+            search._last_stored.plan(conn, **asked, limit=1),
+            search._stored_earlier.plan(conn, **asked, since=NOON, stored_before=1, limit=1),
+            search._those_matching.plan(conn, **asked, ids=[1]),
+        ]
+    )
+    db.close()
+    steps = [str(step[-1]) for plan in plans for step in plan]
+    assert not [step for step in steps if "TEMP B-TREE" in step or step.startswith("SCAN p")], steps
+    assert any("ix_posts_stream" in step for step in steps)
 
 
 def test_only_what_one_follows_is_found(filled: Database, owner: Reader) -> None:

@@ -134,6 +134,24 @@ def test_a_source_is_added_without_loading_the_page_and_its_row_follows_it(headw
     assert page.evaluate("window.stillHere")
 
 
+def test_the_summary_of_the_sources_follows_their_rows(headwater: Running, opened: Open) -> None:
+    headwater.publish(headwater.source(), a_post("1"))
+    page = opened("/sources")
+    summary = page.locator("[data-summary]")
+    expect(summary).to_have_text("1 followed · all is well")
+    page.evaluate("window.stillHere = true")
+    page.get_by_label("Address of a feed or a site").fill("broken.example/feed")
+    page.get_by_role("button", name="Follow", exact=True).click()
+    expect(summary).to_have_text("2 followed · all is well")
+    row = page.locator("tr.source[data-unsettled]")
+    source_id = int(row.get_attribute("data-source") or "")
+    headwater.publish(source_id, outcome="failed", status="failing", error_code="status_refused", error="HTTP 500")
+    expect(summary).to_have_text("2 followed · 1 needs attention")
+    page.locator(f"#source-{source_id}").get_by_role("button", name="Stop following").click()
+    expect(summary).to_have_text("1 followed · all is well")
+    assert page.evaluate("window.stillHere")
+
+
 def test_an_address_that_is_wrong_or_known_is_said_beside_the_field(headwater: Running, opened: Open) -> None:
     source_id = headwater.source("https://news.example/feed")
     headwater.publish(source_id)

@@ -29,6 +29,7 @@ def headwater(environ: dict[str, str], *words: str, given: str = "") -> subproce
 
 
 def test_a_token_is_kept_sealed_and_forgotten_when_asked(environ: dict[str, str], tmp_path: Path) -> None:  # E10
+    headwater(environ, "db", "upgrade")
     kept = headwater(environ, "x", "token", "--json", given=TOKEN + "\n")
     assert (kept.returncode, kept.stdout) == (0, '{"kept":true,"sources_due":0}\n')
     assert TOKEN.encode() not in (tmp_path / "data" / "headwater.db").read_bytes()
@@ -46,11 +47,13 @@ def test_a_token_is_kept_sealed_and_forgotten_when_asked(environ: dict[str, str]
 def test_a_token_that_cannot_be_one_is_refused_before_anything_is_kept(environ: dict[str, str]) -> None:
     refused = headwater(environ, "x", "token", given="two words\n")
     assert (refused.returncode, "cannot be a token" in refused.stderr) == (2, True)
+    headwater(environ, "db", "upgrade")
     set_already = headwater({**environ, "HEADWATER_X_BEARER_TOKEN": TOKEN}, "x", "token", given=TOKEN)
     assert "Unset it first" in set_already.stderr
 
 
 def test_a_key_that_was_lost_is_said_and_no_reason_to_fall_over(environ: dict[str, str]) -> None:
+    headwater(environ, "db", "upgrade")
     headwater(environ, "x", "token", given=TOKEN)
     shown = headwater({**environ, "HEADWATER_SECRET_KEY": "another"}, "x", "status", "--json")
     assert "HEADWATER_SECRET_KEY" in shown.stdout

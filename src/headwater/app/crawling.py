@@ -16,7 +16,8 @@ from headwater.crawl.visit.walk import Checkpoint
 from headwater.crawl.visit.walk import items_read as items_read
 from headwater.errors import NotFound
 from headwater.model import Reader
-from headwater.store.sources import limits
+from headwater.sources import KINDS
+from headwater.store.sources import WatchedSource, limits
 from headwater.store.sources.limits import Budget
 from headwater.store.sources.pool import ListingCoverage
 from headwater.store.visits import checkpoints, metrics
@@ -75,11 +76,19 @@ def every_checkpoint(conn: Connection, reader: Reader) -> list[CheckpointRow]:
 
 def checkpoint(conn: Connection, reader: Reader, source_id: int, now: datetime) -> CheckpointRow:
     """Returns how far the crawl of a list got."""
-    followed.one(conn, reader, source_id, now)
+    source = followed.one(conn, reader, source_id, now)
     row = checkpoints.of_source(conn, source_id)
     if row is None:
-        raise NotFound(f"The source {source_id} has no checkpoint: no list of it was crawled.")
+        raise NotFound(f"The source {source_id} has no checkpoint: {_why_no_checkpoint(source)}")
     return row
+
+
+def _why_no_checkpoint(source: WatchedSource) -> str:
+    if not KINDS[source.kind].is_list:
+        return "it is not a list, and one request reads all of it."
+    if source.last_crawled_at is None:
+        return "it was not crawled yet."
+    return "it was cleared. The next crawl reads the whole list again; what is stored stays."
 
 
 def clear_checkpoint(conn: Connection, reader: Reader, source_id: int, now: datetime) -> CheckpointRow:

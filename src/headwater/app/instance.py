@@ -30,9 +30,9 @@ def prepare(db: Database, hot_for: timedelta, now: datetime) -> Reader:
     return db.write_now(accounts.make_owner, now)
 
 
-def is_empty(db: Database) -> bool:
-    """Whether the database has no schema yet."""
-    return migrate.current(db) is None
+def is_there(db: Database) -> bool:
+    """Whether there is a store. Asking makes none: opening a SQLite database would make its file."""
+    return db.exists() and migrate.current(db) is not None
 
 
 def owner(db: Database) -> Reader:
@@ -48,6 +48,19 @@ def upgrade_schema(db: Database, revision: str) -> bool:
     """Upgrades the schema to a revision. Returns whether that is the newest one."""
     migrate.upgrade(db, revision)
     return migrate.current(db) == migrate.head()
+
+
+def lost_by_downgrade(db: Database, revision: str) -> str:
+    """Says what a downgrade to this revision deletes; empty: nothing. Raises BadInput if there is no such revision."""
+    undone = migrate.undone_by(db, revision)
+    if not undone:
+        return ""
+    if revision == "base":
+        counts = db.read_now(migrate.contents)
+        return (
+            "everything: " + ", ".join(f"{count:,} {name}" for name, count in counts.items()) + ", accounts and tokens"
+        )
+    return "what these migrations have stored:\n" + "\n".join(f"  {one}" for one in undone)
 
 
 def downgrade_schema(db: Database, revision: str) -> None:

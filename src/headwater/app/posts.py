@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -16,7 +16,7 @@ from headwater.model import Reader
 from headwater.store import images, sources
 from headwater.store.images import ImageRecord, SourceImages, files, queue
 from headwater.store.images import address_of as address_of
-from headwater.store.posts import search, stream
+from headwater.store.posts import stream
 from headwater.store.posts.stream import Filter, PostVersion, Story, StreamPosition, StreamPost
 from headwater.store.sources import WatchedSource
 
@@ -65,8 +65,8 @@ def page(
 
 
 def find_words(conn: Connection, reader: Reader, words: str, *, limit: int) -> list[StreamPost]:
-    """Returns posts that have all these words, the last stored first."""
-    return stream.posts_by_id(conn, reader, search.find(conn, reader, words, limit=limit))
+    """Returns posts that have all these words, the newest first."""
+    return page(conn, reader, Filter(words=words), limit=limit)
 
 
 def one(conn: Connection, reader: Reader, post_id: int) -> StreamPost:
@@ -154,6 +154,11 @@ def count_images(conn: Connection) -> ImageCountsJson:
         "skipped": found["skipped"],
         "bytes": images.total_bytes(conn),
     }
+
+
+def image_words(counts: Mapping[str, int], *, downloading: bool) -> dict[str, int]:
+    """Returns counts of images by what a person calls their state. Without downloads, no image waits for one."""
+    return {"not downloaded" if name == "waiting" and not downloading else name: n for name, n in counts.items()}
 
 
 def count_images_by_source(conn: Connection) -> list[SourceImages]:

@@ -24,6 +24,7 @@ from headwater.sources import KINDS
 from headwater.store import sources, visits
 from headwater.store.db import Database
 from headwater.store.sources import WatchedSource, leases
+from headwater.store.sources.leases import Wait
 
 LOOK_AGAIN_SECONDS = 0.25
 _AT_ONCE = 1000
@@ -102,8 +103,11 @@ async def visit_now(
     lease_for: timedelta,
     gap: timedelta,
     whole: bool = True,
+    on_wait: Callable[[Wait], None] = lambda _: None,
 ) -> int:
     """Visits these sources, each when its host's turn comes. Returns how many visits failed.
+
+    `on_wait` is called, again and again, with what the next of them waits for.
 
     A source that another process visits in the meantime is not visited again: the other visit is reported. A long crawl
     takes several visits; without `whole`, it is left after the first one to whoever crawls next.
@@ -117,6 +121,7 @@ async def visit_now(
         nonlocal failures
         if saved.visit.outcome == "deferred":
             waiting[saved.visit.source_id] = None
+            on_wait(Wait(saved.visit.waits_for or "", saved.visit.next_check_at))
             return
         if saved.accepted and (saved.visit.becomes or (whole and saved.visit.unfinished)):
             waiting[saved.visit.source_id] = None
@@ -134,6 +139,8 @@ async def visit_now(
                 for due in granted:
                     waiting.pop(due.source.id, None)
                 crawler.start(granted)
+                for wait in (await db.read(leases.waits, list(waiting)[:room]))[:1]:
+                    on_wait(wait)
                 others = [id for id in list(waiting)[:room] if id not in continued]
                 for visit in await db.read(visits.visited_since, others, since):
                     waiting.pop(visit.source_id, None)

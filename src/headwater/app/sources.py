@@ -96,12 +96,20 @@ class Publishing(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """A page of the sources of a reader, with the numbers of their posts, and all folders."""
+    """Some sources of a reader, with the numbers of their posts; how many of all have each status; all folders."""
 
     sources: list[WatchedSource]
     posts: dict[int, int]
     by_status: dict[str, int]
     folders: list[str]
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_status.values())
+
+    @property
+    def troubled(self) -> int:
+        return sum(self.by_status.get(status, 0) for status in NEEDS_ATTENTION)
 
 
 class ExportedList(NamedTuple):
@@ -190,11 +198,15 @@ def one(conn: Connection, reader: Reader, source_id: int, now: datetime) -> Watc
     return found
 
 
-def some(
-    conn: Connection, reader: Reader, source_ids: Sequence[int], now: datetime
-) -> tuple[list[WatchedSource], dict[int, int]]:
-    """Returns those of these sources that the reader follows, and the numbers of their posts."""
-    return sources.watched_some(conn, reader, source_ids, now), sources.post_counts(conn, source_ids)
+def some(conn: Connection, reader: Reader, source_ids: Sequence[int], now: datetime) -> Overview:
+    """Returns those of these sources that the reader follows."""
+    found = sources.watched_some(conn, reader, source_ids, now)
+    return Overview(
+        found,
+        sources.post_counts(conn, source_ids),
+        sources.followed_by_status(conn, reader),
+        stream.folders(conn, reader),
+    )
 
 
 def detail(conn: Connection, reader: Reader, source_id: int, now: datetime) -> SourceDetail:

@@ -21,6 +21,7 @@ from headwater.store.db import Database
 from headwater.store.posts import stream
 from headwater.store.stories import PastDecision, folded
 from headwater.store.stories.folded import FoldSettings, ShownMember
+from headwater.text import excerpt
 
 ROUND = 1000
 
@@ -245,6 +246,14 @@ class StoryJson(TypedDict):
 
     story_id: Annotated[str, Example("4711")]
     title: Annotated[str, Example("Where rivers begin", of="post.title")]
+    excerpt: Annotated[
+        str,
+        Example(
+            "Most rivers start as a spring.",
+            "the first words of its text, without markup",
+            of=lambda story: excerpt(story.post.content, story.post.title),
+        ),
+    ]
     url: Annotated[str | None, Example("https://example.org/rivers", of="post.url")]
     source: Annotated[str, Example("Example Journal", of="post.source")]
     published_at: Annotated[Time, Example("2026-01-07T09:12:00Z", of="post.created_at")]

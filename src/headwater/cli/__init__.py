@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
+import select
 import sys
+from typing import TYPE_CHECKING, TextIO
 
 from headwater.errors import HeadwaterError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 def main() -> None:
     os.umask(0o077)  # the store, its key and its images are nobody else's
+    sys.stdout, sys.stderr = complete(sys.stdout), complete(sys.stderr)
     _load_structlog()
     from headwater.cli.commands import app
     from headwater.cli.session import fail
@@ -18,10 +25,53 @@ def main() -> None:
         app()
     except HeadwaterError as error:
         sys.exit(fail(error))
-    except BrokenPipeError:
-        # Whoever reads our output has seen enough (`headwater stream | head`).
-        sys.stderr.close()
-        sys.exit(0)
+
+
+class CompleteOutput(io.RawIOBase):
+    """A file descriptor to which every byte is written, however slowly somebody reads.
+
+    One write(2) may take only a part of what it is given: when a signal interrupts it, when the io_uring of uvloop does
+    (it has no signal, and may come after the loop was closed), or when another process that shares the pipe has made it
+    non-blocking. With PYTHONUNBUFFERED, which containers set, Python drops the rest without an error.
+
+    If the reader closes the pipe (`headwater stream | head`), the rest goes nowhere and the command ends as usual.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer, /) -> int:
+        left = memoryview(data).cast("B")
+        length = len(left)
+        while left:
+            try:
+                left = left[os.write(self._descriptor, left) :]
+            except BlockingIOError:
+                select.select([], [self._descriptor], [])
+            except BrokenPipeError:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._descriptor)
+                os.close(nowhere)
+        return length
+
+
+def complete(stream: TextIO) -> TextIO:
+    """Returns a stream to the same place that loses nothing. A terminal, and errors, get each line at once."""
+    if stream is None:  # closed by whoever started us
+        return stream
+    at_once = stream.isatty() or stream is sys.stderr
+    raw = io.BufferedWriter(CompleteOutput(stream.fileno()))
+    return io.TextIOWrapper(raw, encoding=stream.encoding, errors=stream.errors, line_buffering=at_once)
 
 
 def _load_structlog() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from headwater import wire
-from headwater.app import crawling, refresh, sources
+from headwater.app import crawling, posts, refresh, sources
 from headwater.app.crawling import CheckpointJson, StatisticsJson
 from headwater.app.shapes import shaped
 from headwater.cli.session import (
@@ -24,12 +25,15 @@ from headwater.cli.session import (
     progress,
     run_async,
     say,
+    say_aside,
     table,
 )
 from headwater.crawl.warm_up import Warmed
 from headwater.errors import BadInput
+from headwater.store.sources.leases import Wait
 from headwater.wire import JOBS, Job, Parts
 
+WORTH_SAYING_SECONDS = 2
 checkpoints = typer.Typer(help="How far the crawls of lists got: boards, news sites, accounts.", no_args_is_help=True)
 
 
@@ -72,7 +76,20 @@ async def visit_now(
     *,
     whole: bool = True,
 ) -> int:
-    """Visits sources, then lets the consumers handle what that brought. Returns how many visits failed."""
+    """Visits sources, then lets the consumers handle what that brought. Returns how many visits failed.
+
+    Says on standard error what a visit waits for, once for each reason.
+    """
+    said: set[str] = set()
+
+    def on_wait(wait: Wait) -> None:
+        seconds = math.ceil((wait.until - parts.now()).total_seconds())
+        if seconds >= WORTH_SAYING_SECONDS and wait.why not in said:
+            said.add(wait.why)
+            say_aside(
+                f"Waiting {seconds} s: {wait.why}. Ctrl-C leaves the visit to `headwater up` or `headwater crawl`."
+            )
+
     failures = await refresh.visit_now(
         parts.db,
         partial(wire.crawling, parts),
@@ -80,6 +97,7 @@ async def visit_now(
         parts.now,
         on_report,
         whole=whole,
+        on_wait=on_wait,
         **wire.pace(parts.settings)._asdict(),
     )
     await wire.catch_up(parts)
@@ -153,8 +171,16 @@ def _job_json(job: Job) -> dict[str, object]:
 
 def _result_text(result: Any) -> str:
     if isinstance(result, dict):
-        return ", ".join(f"{value if value else 0} {name.replace('_', ' ')}" for name, value in result.items())
+        return ", ".join(f"{_amount(value)} {name.replace('_', ' ')}" for name, value in result.items())
     return "done" if result is None else f"{result}"
+
+
+def _amount(value: Any) -> str:
+    """Returns a number, or how many there are of what a job lists, with what each says."""
+    if not isinstance(value, list):
+        return str(value or 0)
+    details = "; ".join(str(getattr(one, "detail", one)) for one in value)
+    return f"{len(value)} ({details})" if value else "0"
 
 
 @checkpoints.command("list")
@@ -171,7 +197,7 @@ def list_checkpoints(as_json: Json = False) -> None:
          ago(row.updated_at, now), row.error) for row in found
     ])  # fmt: skip
     if not found:
-        say("None: no list was crawled yet. `headwater add ADDRESS --kind forum` follows one.")
+        say("None: no list was crawled yet, or its checkpoint was cleared. A crawl of a list makes one.")
 
 
 @checkpoints.command("show")
@@ -196,13 +222,17 @@ def show_statistics(as_json: Json = False) -> None:
     """Count what was read from the lists that you follow: threads, articles, images and failures, board by board."""
     with opened() as (parts, owner):
         found = parts.db.read_now(crawling.statistics, owner)
+        downloading = parts.settings.images == "on"
     if as_json:
         json_line(shaped(StatisticsJson, found))
         return
     read = " and ".join(f"{count} {items}" for items, count in crawling.items_read(found).items())
     say(f"{read} read, {found.failed} failed.")
     if found.images:
-        say("Images: " + ", ".join(f"{count} {state}" for state, count in sorted(found.images.items())) + ".")
+        images = posts.image_words(dict(sorted(found.images.items())), downloading=downloading)
+        say("Images: " + ", ".join(f"{count} {state}" for state, count in images.items()) + ".")
+        if not downloading:
+            say("Images are not downloaded. HEADWATER_IMAGES=on changes that.")
     columns = ("id", "kind", "site", "board", "crawl", "read", "failed", "waiting", "posts", "images")
     table("", columns, [
         (

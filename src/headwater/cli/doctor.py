@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from headwater import wire
 from headwater.app import instance, sources
+from headwater.cli.session import place_of
 from headwater.cli.up import listen
 from headwater.errors import HeadwaterError
 from headwater.model import Response, Source, SourceState
@@ -69,11 +70,10 @@ def _data_folder(parts: Parts) -> Finding:
 def _database(parts: Parts) -> Finding:
     name = parts.db.engine.dialect.name
     try:
-        revision = instance.schema_revision(parts.db)
-        if revision is None:
-            return Finding("database", True, f"{name}, empty; the first start fills it")
+        if not instance.is_there(parts.db):
+            return Finding("database", True, f"{name}, empty; the first start fills it ({place_of(parts)})")
         instance.check_schema(parts.db)
-        return Finding("database", True, f"{name}, schema {revision}")
+        return Finding("database", True, f"{name}, schema {instance.schema_revision(parts.db)}")
     except HeadwaterError as error:
         return Finding("database", False, error.detail)
 
@@ -97,6 +97,8 @@ def _file(parts: Parts) -> Finding:
 async def _x(parts: Parts) -> Finding:
     """Whether what is followed at X can be asked for."""
     try:
+        if not instance.is_there(parts.db):
+            return Finding("X", True, "nothing is followed there")
         state = await instance.x_state(
             parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), parts.now()
         )

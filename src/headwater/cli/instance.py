@@ -12,11 +12,14 @@ from headwater import wire
 from headwater.app import instance
 from headwater.cli import doctor
 from headwater.cli.session import (
+    EXIT_FAILED,
     Json,
     ago,
     json_line,
     opened,
     opened_parts,
+    place_of,
+    require_store,
     run_async,
     say,
     say_findings,
@@ -80,12 +83,26 @@ def db_upgrade(
 @schema.command("downgrade")
 def db_downgrade(
     revision: Annotated[str, typer.Argument(help="Revision to go back to; `base` drops everything.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take the schema back to an older revision."""
+    """Take the schema back to an older revision. Says what would be deleted, and asks first."""
     with opened_parts() as parts:
+        lost = instance.lost_by_downgrade(parts.db, revision)
+        require_store(parts)
+        if lost and not yes:
+            _confirm(f"This deletes {lost}.\nIt cannot be undone. The store is {place_of(parts)}.")
         instance.downgrade_schema(parts.db, revision)
         _say_revision(parts, as_json)
+
+
+def _confirm(warning: str) -> None:
+    """Asks on a terminal. Raises BadInput elsewhere, because nobody could answer."""
+    if not sys.stdin.isatty():
+        raise BadInput(f"{warning} Nothing was changed. Add --yes to do it.")
+    if not typer.confirm(f"{warning}\nGo on?", err=True):
+        say("Nothing was changed.")
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _say_revision(parts: Parts, as_json: bool) -> None:

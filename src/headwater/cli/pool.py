@@ -27,7 +27,7 @@ def import_pool(
         candidates = pool.read_list(file.read_bytes() if file else None)
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
-    with opened() as (parts, owner):
+    with opened(or_new=True) as (parts, owner):
         done = parts.db.write_now(pool.import_list, owner, candidates, parts.now())
     if as_json:
         json_line(done._asdict())

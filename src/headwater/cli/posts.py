@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -14,7 +14,7 @@ from headwater.app.stories import StoryJson
 from headwater.cli.session import Json, PostId, ago, json_line, json_lines, opened, say, table
 from headwater.settings import Settings
 from headwater.store.posts.stream import Filter, PostVersion, Story
-from headwater.text import plain
+from headwater.text import headline, plain
 
 MEGABYTE = 1024 * 1024
 
@@ -43,7 +43,7 @@ def show_stream(
 def _story_row(story: Story, now: datetime) -> tuple[str, str, str]:
     first = story.post
     more = f" (+{len(story.members) - 1})" if len(story.members) > 1 else ""
-    return ago(first.created_at, now), first.source + more, first.title or first.url or ""
+    return ago(first.created_at, now), first.source + more, headline(first.title, first.content, first.url)
 
 
 def search(
@@ -53,14 +53,15 @@ def search(
     limit: Annotated[int, typer.Option(help="How many posts.", min=1, max=10_000)] = 30,
     as_json: Json = False,
 ) -> None:
-    """Find posts by their words, newest first."""
+    """Find posts by their words, the newest first by when they were published."""
     with opened() as (parts, owner):
         found = parts.db.read_now(posts.find_words, owner, " ".join(words), limit=limit)
         now = parts.now()
     if as_json:
         json_lines(PostJson, found)
     elif found:
-        table("", ("when", "source", "title"), [(ago(post.created_at, now), post.source, post.title) for post in found])
+        rows = [(ago(one.created_at, now), one.source, headline(one.title, one.content, one.url)) for one in found]
+        table("", ("when", "source", "title"), rows)
     else:
         say("Nothing found.")
 
@@ -103,12 +104,14 @@ def count_images(as_json: Json = False) -> None:
             json_line({"source_id": one.source_id, "source": one.source, **one.counts})
         return
     states, total = posts.IMAGE_STATES, counts["bytes"]
-    numbers = ", ".join(f"{count} {name}" for name, count in counts.items() if name in states)
+    by_state = {state: count for state, count in cast(dict[str, int], counts).items() if state in states}
+    shown = posts.image_words(by_state, downloading=settings.images == "on")
+    numbers = ", ".join(f"{count} {name}" for name, count in shown.items())
     say(f"{numbers}; {total / MEGABYTE:.1f} MB in files.")
     say(_whether_downloading(settings, total))
     if by_source:
         rows = [(one.source_id, one.source, *(one.counts[state] for state in states)) for one in by_source]
-        table("", ("id", "source", *states), rows)
+        table("", ("id", "source", *shown), rows)
 
 
 def _whether_downloading(settings: Settings, total: int) -> str:

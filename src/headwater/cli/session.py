@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import orjson
@@ -19,7 +20,7 @@ import typer
 from headwater import wire
 from headwater.app import instance
 from headwater.app.shapes import shaped
-from headwater.errors import BadInput, HeadwaterError
+from headwater.errors import BadInput, HeadwaterError, StoreMissing
 from headwater.model import Reader
 from headwater.settings import load
 from headwater.urls import without_secrets
@@ -64,10 +65,37 @@ def opened_parts(**given: Any) -> Iterator[Parts]:
 
 
 @contextmanager
-def opened() -> Iterator[tuple[Parts, Reader]]:
-    """Opens the parts and the store. A new store is made; an old one waits for `headwater db upgrade` or `up`."""
+def opened(*, or_new: bool = False) -> Iterator[tuple[Parts, Reader]]:
+    """Opens the parts and the store. An old store waits for `headwater db upgrade` or `up`.
+
+    Only commands that put something into the store make a new one (`or_new`). Raises StoreMissing for the others.
+    """
     with opened_parts() as parts:
-        yield parts, wire.prepare_store(parts) if instance.is_empty(parts.db) else instance.owner(parts.db)
+        if or_new and not instance.is_there(parts.db):
+            yield parts, wire.prepare_store(parts)
+        else:
+            require_store(parts)
+            yield parts, instance.owner(parts.db)
+
+
+_NO_STORE = (
+    "Run the command in the folder of your store, or set HEADWATER_DATA_DIR or HEADWATER_DATABASE_URL. "
+    "`headwater up`, `add`, `import` and `db upgrade` make a new store."
+)
+
+
+def require_store(parts: Parts) -> None:
+    """Raises StoreMissing if there is no store, and says where it was looked for."""
+    if not instance.is_there(parts.db):
+        raise StoreMissing(f"There is no store here. Headwater looked for {place_of(parts)}. {_NO_STORE}")
+
+
+def place_of(parts: Parts) -> str:
+    """Returns where the store is looked for, without a password."""
+    url = parts.db.engine.url
+    if parts.db.is_sqlite:
+        return str(Path(url.database or "").absolute())
+    return f"the tables of the database {url.database} at {url.host or 'this machine'}"
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -95,8 +123,23 @@ def source_settings(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 def json_line(value: Any) -> None:
-    sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
+    sys.stdout.write(orjson.dumps(value, default=_as_json).decode() + "\n")
     sys.stdout.flush()
+
+
+def _as_json(value: Any) -> Any:
+    """Returns a value as something that JSON has. A row becomes an object, never what Python prints for it."""
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def json_lines(shape: type[Any], rows: Iterable[object], **more: Any) -> None:
@@ -108,6 +151,12 @@ def json_lines(shape: type[Any], rows: Iterable[object], **more: Any) -> None:
 def say(words: str) -> None:
     sys.stdout.write(words.translate(_CONTROL_CODES) + "\n")
     sys.stdout.flush()
+
+
+def say_aside(words: str) -> None:
+    """Says something on standard error, beside the output of the command."""
+    sys.stderr.write(words.translate(_CONTROL_CODES) + "\n")
+    sys.stderr.flush()
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -52,7 +52,7 @@ def add(
     """Follow sources, and visit them at once. `headwater up` or `headwater crawl` continue a long crawl."""
     settings = source_settings(given)
     failed = 0
-    with opened() as (parts, owner):
+    with opened(or_new=True) as (parts, owner):
         for address in addresses:
             try:
                 added = parts.db.write_now(
@@ -135,7 +135,7 @@ def import_opml(
 ) -> None:
     """Follow everything that an OPML file lists. `headwater up` or `headwater crawl` visit them."""
     outlines = sources.read_opml(sys.stdin.buffer.read() if str(file) == "-" else _content(file))
-    with opened() as (parts, owner), progress() as bar:
+    with opened(or_new=True) as (parts, owner), progress() as bar:
         listed = bar.track(outlines, description="adding")
         counts = parts.db.write_now(sources.follow_all, owner, listed, parts.now(), parts.seal)
     if as_json:

@@ -1,4 +1,8 @@
-"""OPML, the list of sources that feed readers exchange. Pure: bytes to outlines, and back."""
+"""OPML, the list of sources that feed readers exchange. Pure: bytes to outlines, and back.
+
+A folder is a path: `Tech/Inner` is the folder Inner in the folder Tech, as OPML's `category` attribute writes it. A
+slash within a name is stored as the division slash (U+2215), so that it does not make a folder of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,14 @@ MAX_BYTES = 10 * 1024 * 1024
 MAX_OUTLINES = 100_000
 MAX_NAME = 300
 
+SLASH_IN_NAME = "\u2215"
+
 # An ampersand that starts no entity: feed readers do export titles and addresses unescaped.
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#[xX][0-9a-fA-F]+);)")
 
 
 class Outline(NamedTuple):
-    """One source of the list. `folder` is the path of outlines above it."""
+    """One source of the list. `folder` is the path of outlines above it, or else its first category."""
 
     address: str
     title: str | None = None
@@ -46,23 +52,36 @@ def read(document: bytes) -> list[Outline]:
 
 
 def write(sources: Iterable[WatchedSource]) -> bytes:
-    """Returns an OPML 2.0 document of these sources, with one outline per folder."""
+    """Returns an OPML 2.0 document of these sources, with one outline per folder, as a tree."""
     root = etree.Element("opml", version="2.0")
     etree.SubElement(etree.SubElement(root, "head"), "title").text = "Headwater"
     body = etree.SubElement(root, "body")
-    folders: dict[str, etree._Element] = {}
+    folders: dict[tuple[str, ...], etree._Element] = {(): body}
     for source in sources:
-        parent = body
-        if source.folder:
-            name = printable(source.folder)
-            if name not in folders:
-                folders[name] = etree.SubElement(body, "outline", text=name, title=name)
-            parent = folders[name]
+        path = _path(source.folder or "")
         title = printable(source.title)
+        parent = _folder(folders, path)
         outline = etree.SubElement(parent, "outline", type="rss", text=title, title=title, xmlUrl=source.address)
         if source.site_url:
             outline.set("htmlUrl", printable(source.site_url))
+        # A category that has one of these in a name would be read as several.
+        if path and not any("," in name or "/" in name for name in path):
+            outline.set("category", "".join(f"/{name}" for name in path))
     return etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+
+
+def _path(folder: str) -> tuple[str, ...]:
+    """Returns the names of the folders on the way to a folder, as they were given."""
+    names = (name.strip() for name in printable(folder).split("/"))
+    return tuple(name.replace(SLASH_IN_NAME, "/") for name in names if name)
+
+
+def _folder(folders: dict[tuple[str, ...], etree._Element], path: tuple[str, ...]) -> etree._Element:
+    """Returns the outline of a folder, which is made with those above it if it is not there."""
+    if path not in folders:
+        above = _folder(folders, path[:-1])
+        folders[path] = etree.SubElement(above, "outline", text=path[-1], title=path[-1])
+    return folders[path]
 
 
 def _parse(document: bytes) -> etree._Element:
@@ -97,10 +116,19 @@ def _outlines(root: etree._Element) -> Iterator[Outline]:
             title = plain(attributes.get("title") or attributes.get("text") or "")[:MAX_NAME]
             address = attributes.get("xmlurl", "").strip()
             if address:
-                yield Outline(address, title if title not in ("", address) else None, folder or None)
+                own = folder or _category(attributes.get("category", ""))
+                yield Outline(address, title if title not in ("", address) else None, own or None)
             elif title:
-                inside = f"{folder}/{title}" if folder else title
+                name = title.replace("/", SLASH_IN_NAME)
+                inside = f"{folder}/{name}" if folder else name
         waiting += [(child, inside[:MAX_NAME]) for child in reversed(element)]
+
+
+def _category(listed: str) -> str:
+    """Returns the first category of an outline as a folder. OPML separates categories by commas, and levels by `/`."""
+    first = next((one for one in listed.split(",") if one.strip(" /")), "")
+    names = (plain(name).strip() for name in first.split("/"))
+    return "/".join(name for name in names if name)[:MAX_NAME]
 
 
 def _name(element: etree._Element) -> str:

@@ -131,6 +131,12 @@ class Database:
             self.condition.check_file()
             self.read_now(_quick_check)
 
+
+    def exists(self) -> bool:
+        """Whether the file of a SQLite database is there. A server, or a `file:` address, answers when it is opened."""
+        name = self.engine.url.database or ""
+        return not self.is_sqlite or name.startswith("file:") or Path(name).exists()
+
     def shrink(self) -> None:
         """Frees what idle connections have cached. On SQLite each of them caches megabytes."""
         if not self.is_sqlite:
@@ -205,7 +211,6 @@ def _engine(url: str, limits: Mapping[str, float]) -> Engine:
     if backend == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
             raise BadSetting("HEADWATER_DATABASE_URL must name a file: sqlite:///path/to/headwater.db")
-        _make_folder(Path(parsed.database).parent)
         engine = create_engine(
             parsed.set(drivername="sqlite+pysqlite"),
             connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "cached_statements": 256},
@@ -213,6 +218,7 @@ def _engine(url: str, limits: Mapping[str, float]) -> Engine:
             # A connection that was just used has the pages in its cache. In turns, each would cache all of them.
             pool_use_lifo=True,
         )
+        event.listen(engine, "do_connect", _make_folder)
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -230,7 +236,9 @@ def _engine(url: str, limits: Mapping[str, float]) -> Engine:
     raise BadSetting(f"HEADWATER_DATABASE_URL: {backend} is not supported; use sqlite:///… or postgresql://…")
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder(_dialect: object, _record: object, arguments: list[Any], _options: object) -> None:
+    """Makes the folder of a SQLite database when it is first opened, not by whoever only asks whether it is there."""
+    folder = Path(arguments[0]).parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

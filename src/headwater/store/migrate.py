@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection, inspect, text
 
 from headwater.errors import BadInput, SchemaMismatch
 from headwater.store.db import Database
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x4EAD3A7E12  # any number, the same for every process that migrates
@@ -34,8 +37,33 @@ def upgrade(db: Database, revision: str = "head") -> None:
         db.write_now(_run, "upgrade", revision)
 
 
+def contents(conn: Connection) -> dict[str, int]:
+    """Returns how many sources, posts and saved images the store has."""
+    there = inspect(conn)
+    return {name: _count(conn, name) for name in ("sources", "posts", "images") if there.has_table(name)}
+
+
+def _count(conn: Connection, table: str) -> int:
+    return int(conn.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
+
+
 def downgrade(db: Database, revision: str) -> None:
     db.write_now(_run, "downgrade", revision)
+
+
+def undone_by(db: Database, revision: str) -> list[str]:
+    """Returns what each migration did that a downgrade to this revision takes back, the newest first."""
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
+
+    scripts = ScriptDirectory.from_config(_config())
+    try:
+        if not revision.startswith("-"):
+            scripts.get_revision(revision)
+        found = current(db) if db.exists() else None
+        return [one.doc for one in scripts.iterate_revisions(found, revision)] if found else []
+    except CommandError as error:
+        raise _bad_revision(error) from error
 
 
 def check(db: Database) -> None:
@@ -60,7 +88,6 @@ def _revisions() -> list[str]:
 def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str) -> None:
     # Most commands never migrate, and importing Alembic takes longer than many of them run.
     from alembic import command
-    from alembic.config import Config
     from alembic.util import CommandError
 
     if conn.dialect.name == "postgresql":
@@ -68,13 +95,22 @@ def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str) 
         conn.execute(text("SET LOCAL lock_timeout = 0"))
         conn.execute(text("SET LOCAL statement_timeout = 0"))
         conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
-    config.set_main_option("path_separator", "os")
+    config = _config()
     config.attributes["connection"] = conn
     try:
         (command.upgrade if way == "upgrade" else command.downgrade)(config, revision)
     except CommandError as error:
-        raise BadInput(
-            f"{error}. `headwater db upgrade` goes to the newest; `db downgrade` takes a revision."
-        ) from error
+        raise _bad_revision(error) from error
+
+
+def _config() -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _bad_revision(error: Exception) -> BadInput:
+    return BadInput(f"{error}. `headwater db upgrade` goes to the newest; `db downgrade` takes a revision.")

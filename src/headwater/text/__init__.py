@@ -15,6 +15,9 @@ from headwater.urls import safe_link
 
 if TYPE_CHECKING:
     import nh3
+EXCERPT_CHARACTERS = 280
+HEADLINE_CHARACTERS = 90
+_EXCERPT_MARKUP = 4000
 # In clean HTML a bracket is always a tag's.
 _TAG = re.compile(r"<[^>]*+>")
 
@@ -182,6 +185,33 @@ def _depth(html: str) -> int:
             depth = max(0, depth - 1) if closing else depth + 1
             deepest = max(deepest, depth)
     return deepest
+
+
+def headline(title: str, content: str, url: str | None = None) -> str:
+    """Returns the title of a post, or its first words if it has none."""
+    return title or _shortened(_beginning(content), HEADLINE_CHARACTERS) or url or "Without a title"
+
+
+def excerpt(content: str, title: str) -> str:
+    """Returns the first words of a post's text, without its title if the text begins with it."""
+    words, title = _beginning(content), title.removesuffix("…")
+    if title and words.startswith(title):
+        words = words[len(title) :].lstrip(" .:–—-|")
+    return _shortened(words, EXCERPT_CHARACTERS)
+
+
+def _beginning(content: str) -> str:
+    head = content[:_EXCERPT_MARKUP]
+    if len(content) > len(head) and head.rfind("<") > head.rfind(">"):
+        head = head[: head.rfind("<")]  # half of a tag is not text
+    return plain(head)
+
+
+def _shortened(words: str, length: int) -> str:
+    """Cuts at a space. Chinese has none, and is cut at the length."""
+    if len(words) <= length:
+        return words
+    return words[:length].rsplit(" ", 1)[0].rstrip(" ,.;:，。；：") + "…"
 
 
 class _Here(threading.local):

@@ -11,13 +11,12 @@ from headwater.store.sources import WatchedSource
 from headwater.store.stories import PastDecision
 from headwater.store.stories.folded import ShownMember
 from headwater.store.visits.checkpoints import CheckpointRow
-from headwater.text import plain
+from headwater.text import EXCERPT_CHARACTERS as EXCERPT_CHARACTERS
+from headwater.text import excerpt as excerpt
+from headwater.text import headline as headline
 
-EXCERPT_CHARACTERS = 280
-HEADLINE_CHARACTERS = 90
 CHART_WIDTH = 600
 CHART_HEIGHT = 80
-_EXCERPT_MARKUP = 4000
 
 
 class StateLabel(NamedTuple):
@@ -76,7 +75,7 @@ def next_check(source: WatchedSource, now: datetime) -> str:
     when = "due now" if source.next_check_at <= now else until(source.next_check_at, now)
     if source.waits_for is None:
         return when
-    waits = f"waits for {source.waits_for}" if source.waits_for.startswith("its turn") else source.waits_for
+    waits = f"waits for {source.waits_for}" if source.waits_for.startswith(("its ", "our ")) else source.waits_for
     return f"{waits}, {when}"
 
 
@@ -120,33 +119,6 @@ def zone_named(name: str | None) -> tzinfo:
         return ZoneInfo(name) if name else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return UTC
-
-
-def headline(title: str, content: str, url: str | None = None) -> str:
-    """Returns the title of a post, or its first words if it has none."""
-    return title or _shortened(_beginning(content), HEADLINE_CHARACTERS) or url or "Without a title"
-
-
-def excerpt(content: str, title: str) -> str:
-    """Returns the first words of a post's text, without its title if the text begins with it."""
-    words, title = _beginning(content), title.removesuffix("…")
-    if title and words.startswith(title):
-        words = words[len(title) :].lstrip(" .:–—-|")
-    return _shortened(words, EXCERPT_CHARACTERS)
-
-
-def _beginning(content: str) -> str:
-    head = content[:_EXCERPT_MARKUP]
-    if len(content) > len(head) and head.rfind("<") > head.rfind(">"):
-        head = head[: head.rfind("<")]  # half of a tag is not text
-    return plain(head)
-
-
-def _shortened(words: str, length: int) -> str:
-    """Cuts at a space. Chinese has none, and is cut at the length."""
-    if len(words) <= length:
-        return words
-    return words[:length].rsplit(" ", 1)[0].rstrip(" ,.;:，。；：") + "…"
 
 
 def size(count: int) -> str:

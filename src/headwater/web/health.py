@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from headwater import wire
-from headwater.app import crawling, health, instance, log, pool
+from headwater.app import crawling, health, instance, log, pool, posts
 from headwater.app.log import DeadLetterJson
 from headwater.app.shapes import shaped
 from headwater.events.health import Figure
@@ -138,6 +138,7 @@ async def crawling_page(request: Request, parts: WithParts, reader: CurrentReade
         latency_average=seconds / visits if visits else None,
         outcomes=[(outcome, sum(getattr(one, f"visits_{outcome}") for one in hours)) for outcome in crawling.OUTCOMES],
         brought=found.statistics,
+        images=posts.image_words(found.statistics.images, downloading=parts.settings.images == "on"),
         items_read=crawling.items_read(found.statistics),
         tiers=tier_counts(hours[-1].tiers if hours else None),
         budget=budget,

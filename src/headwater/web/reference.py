@@ -11,7 +11,10 @@ from fastapi import APIRouter, Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
+from headwater.http.state import WithParts
 from headwater.web.view import show
+
+DEFAULT_HOME = "http://127.0.0.1:8080"  # where a server is unless it is told otherwise
 
 router = APIRouter()
 
@@ -32,6 +35,7 @@ class Operation(NamedTuple):
     request: str | None
     status: str
     answer: str | None
+    home: str
 
     @property
     def anchor(self) -> str:
@@ -45,14 +49,14 @@ class Operation(NamedTuple):
         words += ['-H "Authorization: Bearer $TOKEN"']
         if self.request:
             words += [f"--json '{json.dumps(json.loads(self.request))}'"]
-        return " ".join([*words, f"http://127.0.0.1:8080{path}"])
+        return " ".join([*words, self.home + path])
 
 
-def operations(document: Mapping[str, Any]) -> list[Operation]:
-    """Returns what can be asked, in the order of the routes."""
+def operations(document: Mapping[str, Any], home: str = DEFAULT_HOME) -> list[Operation]:
+    """Returns what can be asked of the server at `home`, in the order of the routes."""
     schemas = document["components"]["schemas"]
     return [
-        _operation(path, method, operation, schemas)
+        _operation(path, method, operation, schemas, home)
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
@@ -79,7 +83,9 @@ def markdown(document: Mapping[str, Any], note: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _operation(path: str, method: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Operation:
+def _operation(
+    path: str, method: str, operation: Mapping[str, Any], schemas: Mapping[str, Any], home: str
+) -> Operation:
     status = next(iter(operation["responses"]))
     return Operation(
         method.upper(),
@@ -90,6 +96,7 @@ def _operation(path: str, method: str, operation: Mapping[str, Any], schemas: Ma
         _example_of(operation.get("requestBody", {}), schemas),
         status,
         _example_of(operation["responses"][status], schemas),
+        home,
     )
 
 
@@ -135,6 +142,7 @@ def _marked_up(paragraph: str) -> Markup:
 
 
 @router.get("/api/docs")
-async def reference_page(request: Request) -> Response:
+async def reference_page(request: Request, parts: WithParts) -> Response:
     document = request.app.openapi()
-    return show(request, "reference.html", operations=operations(document), introduction=introduction(document))
+    home = (parts.settings.public_url or str(request.base_url)).rstrip("/")
+    return show(request, "reference.html", operations=operations(document, home), introduction=introduction(document))

@@ -60,8 +60,8 @@ async def _sources_page(
         wrong.status if wrong else 200,
         sources=shown,
         counts=found.posts,
-        total=sum(found.by_status.values()),
-        troubled=sum(found.by_status.get(status, 0) for status in sources.NEEDS_ATTENTION),
+        total=found.total,
+        troubled=found.troubled,
         folders=found.folders,
         attention=attention,
         folder=folder,
@@ -94,11 +94,23 @@ async def add(
 
 @router.get("/sources/rows")
 async def rows(
-    request: Request, parts: WithParts, reader: CurrentReader, id: Annotated[list[AnyId], Query(max_length=100)]
+    request: Request,
+    parts: WithParts,
+    reader: CurrentReader,
+    id: Annotated[list[AnyId] | None, Query(max_length=100)] = None,
+    attention: bool = False,
 ) -> Response:
-    """Renders only the rows of these sources, for a page that keeps itself up to date."""
-    found, counts = await parts.db.read(sources.some, reader, id, parts.now())
-    return show(request, "rows.html", sources=found, counts=counts)
+    """Renders only the rows of these sources and the summary, for a page that keeps itself up to date."""
+    found = await parts.db.read(sources.some, reader, id or [], parts.now())
+    return show(
+        request,
+        "rows.html",
+        sources=found.sources,
+        counts=found.posts,
+        total=found.total,
+        troubled=found.troubled,
+        attention=attention,
+    )
 
 
 @router.post("/sources/refresh")

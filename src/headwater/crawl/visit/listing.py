@@ -416,9 +416,9 @@ class ListRequests:
     async def _wait_for_slot(self, host: str) -> None:
         """Waits for a slot of the host, or of the API's budget. Raises Interrupted if it comes too late."""
         now = self._tools.now()
-        paused_until = self._tools.paused_until.get(host)
-        if paused_until and paused_until > now:
-            raise Interrupted(paused_until, f"{host} asked for a pause")
+        pause = self._tools.paused_until.get(host)
+        if pause and pause.until > now:
+            raise Interrupted(pause.until, pause.why)
         if self._has_slot and (self._access or host == self._due.host):
             self._has_slot = False
         elif self._access:

@@ -32,10 +32,17 @@ JITTER = 0.1
 Fetch = Callable[[Request], Awaitable[Response]]
 
 
+class Pause(NamedTuple):
+    """A time without requests to a host, and why: it asked for that, or our request budget is spent."""
+
+    until: datetime
+    why: str
+
+
 class VisitTools(NamedTuple):
     """What a visit works with.
 
-    `gap` is the seconds between two requests to one host. `paused_until` has the hosts that asked for a pause. `access`
+    `gap` is the seconds between two requests to one host. `paused_until` has the hosts that get no request. `access`
     is for kinds of source that are asked through an API with a budget, `browser` for pages that are made by scripts.
     `robots` says which pages a site lets programs read.
     """
@@ -47,7 +54,7 @@ class VisitTools(NamedTuple):
     interval: timedelta
     visit_seconds: float
     gap: float
-    paused_until: dict[str, datetime]
+    paused_until: dict[str, Pause]
     unseal: Callable[[bytes], str]
     access: Mapping[str, Access] = {}
     kinds: Mapping[str, Kind] = KINDS
@@ -71,11 +78,11 @@ async def admitted(due: DueSource, tools: VisitTools) -> AsyncIterator[Visit | N
         await asyncio.sleep(wait)
     access = tools.access.get(due.source.kind)
     async with access.concurrency if access else nullcontext():
-        now, paused_until = tools.now(), tools.paused_until.get(due.host)
+        now, pause = tools.now(), tools.paused_until.get(due.host)
         if access and lease_is_too_short(due, tools):
             yield deferred(due, now, now, f"its turn at {due.host}")
-        elif paused_until and paused_until > now:
-            yield deferred(due, now, paused_until, f"{due.host} asked for a pause")
+        elif pause and pause.until > now:
+            yield deferred(due, now, pause.until, pause.why)
         else:
             yield None
 
@@ -92,8 +99,9 @@ async def take_request(due: DueSource, tools: VisitTools) -> Visit | None:
         return deferred(due, tools.now(), wait.until, wait.detail)
     if retry_at is None:
         return None
-    tools.paused_until[due.host] = retry_at
-    spent = deferred(due, tools.now(), retry_at, f"its turn at {due.host}")
+    why = f"our request budget for {due.host}"
+    tools.paused_until[due.host] = Pause(retry_at, why)
+    spent = deferred(due, tools.now(), retry_at, why)
     return spent._replace(host=due.host, pause_host_until=retry_at)
 
 
@@ -156,8 +164,9 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
         retry_after=retry_after if isinstance(retry_after, timedelta) else None,
         failures=due.consecutive_failures + blames_source,
     )
+    asked = f"{due.host} asked for a pause"
     if pause:
-        tools.paused_until[due.host] = now + pause
+        tools.paused_until[due.host] = Pause(now + pause, asked)
     return Visit(
         source_id=due.source.id,
         lease=due.lease,
@@ -173,7 +182,7 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
         blames_source=blames_source,
         host=due.host,
         pause_host_until=now + pause if pause else None,
-        waits_for=f"{due.host} asked for a pause" if pause else None,
+        waits_for=asked if pause else None,
     )
 
 

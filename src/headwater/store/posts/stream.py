@@ -157,18 +157,17 @@ def posts_page(
 def _with_words(
     conn: Connection, reader: Reader, wanted: Filter, words: str, after: StreamPosition | None, limit: int
 ) -> list[StreamPost]:
-    """Returns posts with all these words, the last stored first: that is the order of the index."""
+    """Returns posts with all these words."""
     found: list[StreamPost] = []
-    before = after.post_id if after else None
+    last = search.Match(after.post_id, after.created_at) if after else None
     for _ in range(MOST_LOOKS):
-        ids = search.find(conn, reader, words, before=before, limit=limit)
-        if not ids:
+        matches = search.find(conn, reader, words, after=last, limit=limit)
+        if not matches:
             break
-        here = _page(conn, "posts", reader, wanted, limit=limit, ids=ids)
-        found += sorted(here, key=lambda post: -post.id)
-        if len(found) >= limit or len(ids) < limit:
+        found += _page(conn, "posts", reader, wanted, limit=limit, ids=[one.id for one in matches])
+        if len(found) >= limit or len(matches) < limit:
             break
-        before = ids[-1]
+        last = matches[-1]
     return found[:limit]
 
 

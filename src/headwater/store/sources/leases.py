@@ -24,6 +24,13 @@ SPREAD = timedelta(minutes=1)
 HEAL_STEP = 500
 
 
+class Wait(NamedTuple):
+    """What a source waits for, and until when."""
+
+    why: str
+    until: datetime
+
+
 class _FreeSource(NamedTuple):
     """A source that nobody visits. `push_trust` is None unless a hub pushes it."""
 
@@ -60,9 +67,14 @@ _select_due = portable(
 )
 _select_named = portable(f"{_FREE} AND id IN (?)", postgresql=" FOR UPDATE SKIP LOCKED", row=_FreeSource)
 _select_hosts = portable(
-    "SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE host IN (?)", postgresql=" ORDER BY host FOR UPDATE"
+    "SELECT host, next_at, held_until, held_why, gap_seconds FROM hosts WHERE host IN (?)",
+    postgresql=" ORDER BY host FOR UPDATE",
 )
-_select_held = portable("SELECT host, next_at, held_until, gap_seconds FROM hosts WHERE held_until > ?")
+_select_held = portable("SELECT host, next_at, held_until, held_why, gap_seconds FROM hosts WHERE held_until > ?")
+_waits = portable(
+    "SELECT waits_for, next_check_at FROM sources WHERE id IN (?) AND waits_for IS NOT NULL ORDER BY next_check_at",
+    row=Wait,
+)
 _lease = portable(
     "UPDATE sources SET lease_owner = ?, lease_until = ?, next_check_at = ?, turn_at = NULL, waits_for = NULL "
     "WHERE id = ?"
@@ -72,8 +84,8 @@ _advance_host = portable(
     "INSERT INTO hosts (host, next_at) VALUES (?, ?) ON CONFLICT (host) DO UPDATE SET next_at = excluded.next_at"
 )
 _hold_host = portable(
-    "INSERT INTO hosts (host, next_at, held_until) VALUES (?, ?, ?) "
-    "ON CONFLICT (host) DO UPDATE SET held_until = excluded.held_until"
+    "INSERT INTO hosts (host, next_at, held_until, held_why) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (host) DO UPDATE SET held_until = excluded.held_until, held_why = excluded.held_why"
 )
 _widen_gap = portable(
     "INSERT INTO hosts (host, next_at, gap_seconds) VALUES (?, ?, ?) "
@@ -108,12 +120,14 @@ class HostQueue(NamedTuple):
     next_at: datetime
     held_until: datetime | None = None
     gap: timedelta = timedelta(0)
+    held_why: str | None = None
 
 
 class Slot(NamedTuple):
     at: datetime
     granted: bool
     held: bool
+    held_why: str | None = None
 
 
 def assign_slots(
@@ -131,7 +145,7 @@ def assign_slots(
         else:
             at = max(earliest, queue.next_at) if gap else earliest
             queues[source.host] = queue._replace(next_at=at + max(gap, queue.gap))
-        slots.append(Slot(at, at <= now + LOOK_AHEAD, held))
+        slots.append(Slot(at, at <= now + LOOK_AHEAD, held, queue.held_why if held else None))
     return slots, queues
 
 
@@ -194,9 +208,14 @@ def due_ids(conn: Connection, now: datetime) -> list[int]:
     return _due_ids.values(conn, now)
 
 
-def pause_host(conn: Connection, host: str, now: datetime, until: datetime) -> None:
-    """Holds back every request to a host that asked for a pause, until `until`."""
-    _hold_host.once(conn, host, now, until)
+def pause_host(conn: Connection, host: str, now: datetime, until: datetime, why: str | None = None) -> None:
+    """Holds back every request to a host until `until`: it asked for a pause, or there is another reason."""
+    _hold_host.once(conn, host, now, until, why)
+
+
+def waits(conn: Connection, ids: Sequence[int]) -> list[Wait]:
+    """Returns what these sources wait for, the first to be visited first."""
+    return _waits.all(conn, list(ids))
 
 
 def release(conn: Connection, held: Sequence[tuple[int, str]], now: datetime) -> None:
@@ -238,13 +257,13 @@ def _grant(
 def _queues(conn: Connection, hosts: set[str], now: datetime, gap: timedelta) -> dict[str, HostQueue]:
     rows = _select_hosts.all(conn, sorted(hosts)) if gap else _select_held.all(conn, now)
     return {
-        host: HostQueue(moment(next_at), moment_or_none(held), timedelta(seconds=own_gap or 0))
-        for host, next_at, held, own_gap in rows
+        host: HostQueue(moment(next_at), moment_or_none(held), timedelta(seconds=own_gap or 0), why)
+        for host, next_at, held, why, own_gap in rows
     }
 
 
 def _why(host: str, slot: Slot) -> str:
-    return f"{host} asked for a pause" if slot.held else f"its turn at {host}"
+    return (slot.held_why or f"{host} asked for a pause") if slot.held else f"its turn at {host}"
 
 
 def _due(row: _FreeSource, lease: str, lease_until: datetime, start_at: datetime) -> DueSource:

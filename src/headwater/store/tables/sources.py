@@ -86,7 +86,8 @@ hosts = sa.Table(
     metadata,
     sa.Column("host", sa.Text, primary_key=True),
     sa.Column("next_at", Moment, nullable=False),  # the first free slot
-    sa.Column("held_until", Moment),  # the host asked for a pause (429, 503)
+    sa.Column("held_until", Moment),  # no request before then
+    sa.Column("held_why", sa.Text),  # none: the host asked for a pause (429, 503)
     sa.Column("gap_seconds", sa.Float),  # how far apart its robots.txt wants requests (Crawl-delay)
 )
 

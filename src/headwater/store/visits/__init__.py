@@ -194,7 +194,7 @@ def _write_state(conn: Connection, saved: list[SavedVisit], now: datetime) -> No
     _become.many(conn, [(kind, json_text(dict(settings)), source_id) for source_id, (kind, settings) in changed])
     for one in saved:
         if one.visit.pause_host_until:
-            leases.pause_host(conn, one.visit.host, now, one.visit.pause_host_until)
+            leases.pause_host(conn, one.visit.host, now, one.visit.pause_host_until, one.visit.waits_for)
     _insert_crawl.many(conn, [_crawl(one) for one in settled])
 
 

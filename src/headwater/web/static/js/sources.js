@@ -11,7 +11,13 @@ let timer = null;
 const row = (id) => document.getElementById(`source-${id}`);
 
 async function fetchRows(ids) {
-  const page = await askForHtml(`/sources/rows?${ids.map((id) => `id=${id}`).join("&")}`);
+  const wanted = ids.map((id) => `id=${id}`);
+  const attention = new URLSearchParams(location.search).get("attention");
+  if (attention) wanted.push(`attention=${encodeURIComponent(attention)}`);
+  const page = await askForHtml(`/sources/rows?${wanted.join("&")}`);
+  const summary = page.querySelector("[data-summary]");
+  const shown = document.querySelector("[data-summary]");
+  if (shown && summary && shown.innerHTML !== summary.innerHTML) shown.replaceWith(summary);
   return new Map([...page.querySelectorAll("tr")].map((found) => [found.dataset.source, found]));
 }
 
@@ -114,6 +120,7 @@ async function unfollow(old) {
   const name = old.querySelector(".name").textContent;
   await ask(`/api/sources/${old.dataset.source}`, "DELETE");
   old.remove();
+  await fetchRows([]); // for the summary
   const wanted = { address: old.dataset.address, folder: old.dataset.folder || null };
   const again = async () => show((await ask("/api/sources", "POST", wanted)).id);
   notice(`You no longer follow ${name}.`, { label: "Follow again", run: () => attempt(again) });
