@@ -12,7 +12,7 @@ from headwater.access import x as access
 from headwater.access.x import METER, NO_TOKEN, SECRET, XState
 from headwater.accounts import tokens
 from headwater.errors import KeyMissing, SchemaMismatch, SourceFailure
-from headwater.model import Reader
+from headwater.model import Credential, Reader
 from headwater.sources import x
 from headwater.store import migrate, sources
 from headwater.store.db import Database
@@ -27,6 +27,16 @@ def prepare(db: Database, hot_for: timedelta, now: datetime) -> Reader:
     migrate.upgrade(db)
     db.write_now(hot.clean, hot_for, now)  # fills a new hot store
     return db.write_now(accounts.make_owner, now)
+
+
+def key_credentials(db: Database, unseal: Callable[[bytes], str], seal: Callable[[str], Credential]) -> None:
+    """Derives the keys of passwords that were stored before a password was a part of what a source is."""
+    for source_id, sealed in db.read_now(sources.without_key):
+        try:
+            key = seal(unseal(sealed)).key
+        except SourceFailure:
+            continue  # it was encrypted with another key, and its visits say so
+        db.write_now(sources.set_key, source_id, key)
 
 
 def is_empty(db: Database) -> bool:

@@ -31,11 +31,11 @@ def _current(conn: Connection) -> str | None:
 def upgrade(db: Database, revision: str = "head") -> None:
     # Alembic stays in memory once it is loaded, and at most starts there is nothing to do.
     if revision != "head" or current(db) != head():
-        db.write_now(_run, "upgrade", revision)
+        db.alter_now(_run, "upgrade", revision)
 
 
 def downgrade(db: Database, revision: str) -> None:
-    db.write_now(_run, "downgrade", revision)
+    db.alter_now(_run, "downgrade", revision)
 
 
 def check(db: Database) -> None:

@@ -80,6 +80,12 @@ def next_check(source: WatchedSource, now: datetime) -> str:
     return f"{waits}, {when}"
 
 
+def intervals(chosen: int | None) -> list[tuple[int, str, bool]]:
+    """Returns the intervals that a reader can choose, in minutes and in words, and which one is chosen."""
+    offered = sorted({5, 15, 30, 60, 120, 360, 720, 1440, 10080, *([chosen] if chosen else [])})
+    return [(minutes, _span(timedelta(minutes=minutes)), minutes == chosen) for minutes in offered]
+
+
 def ago(then: datetime, now: datetime) -> str:
     """Says how long ago it was, briefly. For more than a week ago, gives the date."""
     if then > now + timedelta(minutes=1):
