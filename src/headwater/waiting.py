@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Collection, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -39,36 +39,31 @@ class WakeUpSignal:
 
 
 class Slots:
-    """Lets a number of tasks work at once. Those that come `first` overtake all others that wait."""
+    """Lets a number of tasks work at once. Those that come first overtake all others that wait."""
 
     def __init__(self, number: int) -> None:
         self._free = number
         self._first: deque[asyncio.Future[None]] = deque()
         self._others: deque[asyncio.Future[None]] = deque()
 
-    @asynccontextmanager
-    async def taken(self, *, first: bool = False) -> AsyncIterator[None]:
+    def taken(self, *, first: bool = False) -> AbstractAsyncContextManager[None]:
         """Waits for a free slot, and holds it."""
+        return _TakenSlot(self, first)
+
+    async def take(self, *, first: bool) -> None:
         if self._free > 0:
             self._free -= 1
-        else:
-            await self._turn(self._first if first else self._others)
-        try:
-            yield
-        finally:
-            self._pass_on()
-
-    async def _turn(self, waiting: deque[asyncio.Future[None]]) -> None:
+            return
         turn = asyncio.get_running_loop().create_future()
-        waiting.append(turn)
+        (self._first if first else self._others).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._pass_on()  # it was this task's turn just then
+                self.give_back()  # it was this task's turn just then
             raise
 
-    def _pass_on(self) -> None:
+    def give_back(self) -> None:
         for waiting in (self._first, self._others):
             while waiting:
                 turn = waiting.popleft()
@@ -76,6 +71,17 @@ class Slots:
                     turn.set_result(None)
                     return
         self._free += 1
+
+
+class _TakenSlot(AbstractAsyncContextManager[None]):
+    def __init__(self, slots: Slots, first: bool) -> None:
+        self._slots, self._is_first = slots, first
+
+    async def __aenter__(self) -> None:
+        await self._slots.take(first=self._is_first)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._slots.give_back()
 
 
 async def wait(seconds: float, *wakers: asyncio.Event, stop: asyncio.Event | None = None) -> set[asyncio.Event]:
