@@ -6,7 +6,8 @@
     │   ├── BadCursor            a page cursor that we did not make
     │   ├── BadDocument          an OPML or JSON document that cannot be read
     │   ├── BadSetting           a setting with a wrong name or value
-    │   └── BadConfiguration     a requested run with a wrong field (400)
+    │   ├── BadConfiguration     a requested run with a wrong field (400)
+    │   └── TooManySources       more than one reader may follow
     ├── NotSignedIn              no valid session or token (401)
     ├── Forbidden                signed in, but not allowed (403)
     ├── NotFound                 nothing there, or nothing you may see (404)
@@ -95,6 +96,9 @@ class BadSetting(BadInput, code="bad_setting", title="A setting is wrong"): ...
 
 
 class BadConfiguration(BadInput, code="bad_configuration", title="The run is not configured correctly", status=400): ...
+
+
+class TooManySources(BadInput, code="too_many_sources", title="Nobody may follow so many sources here"): ...
 
 
 class NotSignedIn(HeadwaterError, code="not_signed_in", title="Sign in first", status=401): ...

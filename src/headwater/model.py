@@ -158,11 +158,20 @@ class Page(NamedTuple):
     comments: list[Post] = []
 
 
+class Credential(NamedTuple):
+    """The name and password of a source, encrypted. `key` is derived from them: the same ones have the same key."""
+
+    sealed: bytes
+    key: str
+
+
 class DueSource(NamedTuple):
     """A source that this process has leased until `lease_until`. The visit starts at `start_at`, not before.
 
     `lease` is the token of the lease. `push_trust` is the factor by which polling is slowed down because a hub pushes
-    the source; it is 1 if no hub does, or if the hub missed too much.
+    the source; it is 1 if no hub does, or if the hub missed too much. `chosen_seconds` is the shortest interval that a
+    reader chose, and `chosen_by_all` says that every reader chose one. `is_asked` says that a person asked for this
+    visit: it goes before the others.
     """
 
     source: Source
@@ -177,6 +186,9 @@ class DueSource(NamedTuple):
     push_trust: int = 1
     credential: bytes | None = None
     note: str = ""
+    chosen_seconds: int | None = None
+    chosen_by_all: bool = False
+    is_asked: bool = False
 
 
 class Becoming(NamedTuple):
@@ -193,7 +205,7 @@ class Visit(NamedTuple):
     `status` is the new status of the source: ok, empty, failing, blocked or retired. `comments` do not move the
     watermark. `counted` has the numbers of posts that were stored page by page during the visit, by their change.
     `unfinished` says that the crawl of a list goes on with the next visit. `becomes` is the kind of source that it
-    turned out to be.
+    turned out to be. `not_before` is the earliest next visit that the source's own wishes and the back-off allow.
     """
 
     source_id: int
@@ -219,6 +231,7 @@ class Visit(NamedTuple):
     unfinished: bool = False
     becomes: Becoming | None = None
     comments: list[Post] = []
+    not_before: datetime | None = None
 
 
 class StoredPost(NamedTuple):

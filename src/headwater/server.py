@@ -8,6 +8,8 @@ import gc
 import logging
 import signal
 import socket
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from headwater.web.view import show_problem
 from headwater.wire import Parts, instance_name
 
 log = structlog.get_logger()
+DEFERRED_SECONDS = 60.0
 STATIC = Path(web.__file__).parent / "static"
 PAGES = (reference, login, stream, images, sources, webhooks, health)
 
@@ -123,9 +126,15 @@ async def serve(
 
 
 async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    deferred = DeferredVisits()
+
     def on_saved(saved: SavedVisit) -> None:
         metrics.visits.labels(saved.visit.outcome).inc()
-        _log_visit(saved)
+        if saved.accepted and saved.visit.outcome == "deferred":
+            deferred.count(saved.visit.waits_for or "")
+        else:
+            _log_visit(saved)
+        deferred.log_if_due()
 
     _spare_the_collector()
     ending = asyncio.Event()
@@ -134,6 +143,7 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
             await _first(stop, serving, *loops)
         finally:
             ending.set()
+    deferred.log()
 
 
 def _spare_the_collector() -> None:
@@ -148,6 +158,28 @@ async def _first(stop: asyncio.Event, *tasks: asyncio.Task[None]) -> None:
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
+
+
+class DeferredVisits:
+    """Counts visits that had to wait, and logs them once a minute: one budget can keep hundreds waiting."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._since = 0.0
+
+    def count(self, waits_for: str) -> None:
+        if not self._counts:
+            self._since = time.monotonic()
+        self._counts[waits_for] += 1
+
+    def log_if_due(self) -> None:
+        if self._counts and time.monotonic() - self._since >= DEFERRED_SECONDS:
+            self.log()
+
+    def log(self) -> None:
+        for waits_for, count in self._counts.items():
+            log.info("visits.deferred", waits_for=waits_for, count=count)
+        self._counts.clear()
 
 
 def _log_visit(saved: SavedVisit) -> None:

@@ -70,7 +70,14 @@ class Settings(BaseSettings):
         None, "Proxy for all requests to sources, such as http://proxy.example:3128."
     )
     check_interval_seconds: int = _setting(
-        1800, "How often a source is visited, unless it says otherwise.", ge=60, le=604800
+        1800, "How often a source is visited, unless it, its tier or its readers say otherwise.", ge=60, le=604800
+    )
+    max_sources: int = _setting(20000, "How many sources one reader may follow. 0: any number.", ge=0)
+    post_versions: int = _setting(
+        10,
+        "How many earlier texts of a post are kept. Of more, those that were shown for the shortest time are deleted. "
+        "0: all are kept.",
+        ge=0,
     )
     max_concurrency: int = _setting(64, "Visits under way at once.", also="CRAWLER_MAX_CONCURRENCY", ge=1, le=2000)
     host_gap_seconds: float = _setting(

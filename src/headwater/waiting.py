@@ -1,10 +1,11 @@
-"""How loops wait: for a time, for a wake-up signal, or until they have to stop."""
+"""How loops wait: for a time, for a wake-up signal, for a free slot, or until they have to stop."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Collection, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -35,6 +36,52 @@ class WakeUpSignal:
             if not woken.is_set():
                 with suppress(RuntimeError):  # its loop has just closed; the write that wakes it must not fail for that
                     loop.call_soon_threadsafe(woken.set)
+
+
+class Slots:
+    """Lets a number of tasks work at once. Those that come first overtake all others that wait."""
+
+    def __init__(self, number: int) -> None:
+        self._free = number
+        self._first: deque[asyncio.Future[None]] = deque()
+        self._others: deque[asyncio.Future[None]] = deque()
+
+    def taken(self, *, first: bool = False) -> AbstractAsyncContextManager[None]:
+        """Waits for a free slot, and holds it."""
+        return _TakenSlot(self, first)
+
+    async def take(self, *, first: bool) -> None:
+        if self._free > 0:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        (self._first if first else self._others).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back()  # it was this task's turn just then
+            raise
+
+    def give_back(self) -> None:
+        for waiting in (self._first, self._others):
+            while waiting:
+                turn = waiting.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
+        self._free += 1
+
+
+class _TakenSlot(AbstractAsyncContextManager[None]):
+    def __init__(self, slots: Slots, first: bool) -> None:
+        self._slots, self._is_first = slots, first
+
+    async def __aenter__(self) -> None:
+        await self._slots.take(first=self._is_first)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._slots.give_back()
 
 
 async def wait(seconds: float, *wakers: asyncio.Event, stop: asyncio.Event | None = None) -> set[asyncio.Event]:

@@ -56,7 +56,7 @@ class Target:
     def follow(self, address: str, **how: Any) -> int:
         """As `headwater add` does it."""
         parts = self.headwater.parts
-        terms = {"now": parts.now(), "seal": parts.vault.seal, **how}
+        terms = {"now": parts.now(), "seal": parts.vault.credential, **how}
         return parts.db.write_now(lambda conn: follow(conn, self.headwater.owner, address, **terms).source_id)
 
     def posts(self, source: Source) -> list[Post]:

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
+from structlog.testing import capture_logs
 
 from api.running import Running, served
 from headwater import wire
@@ -35,6 +36,13 @@ def with_pool(parts: Parts, names: list[str]) -> None:
     owner = wire.prepare_store(parts)
     wanted = [Candidate(f"https://www.reddit.com/r/{name}", "low", ("test",)) for name in names]
     parts.db.write_now(bring_in, owner, wanted, parts.now())
+    visits_wait(parts, False)
+
+
+def visits_wait(parts: Parts, wait: bool) -> None:
+    """Has every source wait for a visit, or none for an hour."""
+    at = parts.now() if wait else parts.now() + HOUR
+    parts.db.write_now(lambda conn: conn.execute(update(sources).values(next_check_at=at)))
 
 
 def counts(parts: Parts) -> list[int]:
@@ -68,6 +76,19 @@ async def test_the_best_of_the_month_is_cached_and_nothing_else_changes(
     scores = [post["score"] for post in listing.posts]
     assert scores == sorted(scores, reverse=True)
     assert parts.db.read_now(warming.warmth, parts.now()) == (15, 15)
+
+
+async def test_a_warm_up_yields_to_visits_that_wait(serve: Serve, open_parts: OpenParts) -> None:  # A5, A10
+    reddit = day_of_reddit(serve, NAMES)
+    parts = open_parts(reddit)
+    with_pool(parts, NAMES)
+    visits_wait(parts, True)
+    with capture_logs() as logged:
+        assert await wire.warm_up(parts) == 0
+    assert reddit.asked == []
+    assert [(one["event"], one["visits_waiting"]) for one in logged] == [("warm_up.yields", 15)]
+    visits_wait(parts, False)
+    assert await wire.warm_up(parts) == 15
 
 
 async def test_a_cached_listing_is_shown_on_its_sources_page_and_not_in_the_stream(

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from headwater.model import DueSource, Reader
 from headwater.store import sources
 from headwater.store.db import Database
-from headwater.store.sources import leases
+from headwater.store.sources import leases, schedule
 from headwater.store.sources.leases import LOOK_AHEAD, HostQueue, WaitingSource, assign_slots
 from headwater.store.tables import sources as sources_table
 from support.posts import LEASE, NO_GAP, NOON, a_claim, a_post, a_source, visited
@@ -120,6 +120,54 @@ def test_asking_for_a_visit_of_a_source_that_is_being_visited_leaves_it_alone(db
     [due] = db.write_now(claim)
     assert db.write_now(sources.make_due, [due.source.id], NOON + SECOND) == 0
     assert db.write_now(claim, NOON + SECOND, "other") == []
+
+
+def test_what_a_person_asked_for_takes_the_first_ticket_at_its_host(db: Database, owner: Reader) -> None:  # D7, D12
+    add_many(db, owner, 20, host="one.example")
+    first = db.write_now(claim, NOON, "me", SECOND)
+    [last] = db.read_now(lambda conn: conn.execute(select(func.max(sources_table.c.id))).scalars())
+    assert db.write_now(schedule.ask, last, NOON)
+    starts = [due.start_at for due in first]
+    order = [due.source.id for due in first]
+    for second in range(1, 30):
+        granted = db.write_now(claim, NOON + second * SECOND, "other", SECOND)
+        starts += [due.start_at for due in granted]
+        order += [due.source.id for due in granted]
+        if any(due.source.id == last for due in granted):
+            assert next(due for due in granted if due.source.id == last).is_asked
+    assert order.index(last) == len(first)
+    assert sorted(order) == sorted(set(order))
+    assert len(order) == 20
+    assert all(later - earlier >= SECOND for earlier, later in pairwise(sorted(starts)))
+
+
+def test_what_several_people_asked_for_comes_in_the_order_of_asking(db: Database, owner: Reader) -> None:  # D12
+    add_many(db, owner, 20)
+    for place, wanted in enumerate((17, 11, 19)):
+        assert db.write_now(schedule.ask, wanted, NOON + place * SECOND)
+    granted = db.write_now(claim, NOON + 5 * SECOND, "me", NO_GAP, 5)
+    assert [due.source.id for due in granted[:3]] == [17, 11, 19]
+    assert len(granted) == 5
+
+
+def test_a_visit_that_was_asked_for_and_had_to_wait_is_still_asked_for(db: Database, owner: Reader) -> None:  # D12
+    add_many(db, owner, 5, host="busy.example")
+    until = NOON + timedelta(minutes=10)
+    db.write_now(leases.pause_host, "busy.example", NOON, until)
+    assert db.write_now(schedule.ask, 4, NOON)
+    assert db.write_now(claim, NOON, "me", SECOND) == []
+    [first, *_] = db.write_now(claim, until + SECOND, "me", SECOND)
+    assert (first.source.id, first.is_asked) == (4, True)
+
+
+def test_looking_for_what_a_person_asked_for_uses_its_index(db: Database, owner: Reader) -> None:
+    def plan(conn: Connection) -> str:
+        if not db.is_sqlite:
+            conn.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        return str(leases._count_asked.plan(conn, NOON, NOON))
+
+    add_many(db, owner, 3)
+    assert "ix_sources_asked" in db.write_now(plan)
 
 
 def test_every_source_is_due_or_leased_or_waits_for_a_known_time(db: Database, owner: Reader) -> None:  # D6

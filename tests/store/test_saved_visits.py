@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, select
 
+from headwater.accounts.vault import Vault
 from headwater.crawl.record import record
 from headwater.follow.add import follow
 from headwater.model import Facts, Reader, SourceState
@@ -236,11 +237,12 @@ def test_a_source_that_moved_to_another_server_leaves_its_password_behind(
     db: Database, owner: Reader, address: str, moved_to: str, kept: bool
 ) -> None:  # H14
     def work(conn: Connection) -> None:
-        source_id = follow(conn, owner, address.replace("://", "://me:word@"), NOON, seal=str.encode).source_id
+        protected, vault = address.replace("://", "://me:word@"), Vault("key")
+        source_id = follow(conn, owner, protected, NOON, seal=vault.credential).source_id
         visited(conn, source_id, [a_post("1")], moved_to=moved_to)
         [due] = leases.claim_named(conn, [source_id], now=LATER, lease="x", lease_for=LEASE, gap=NO_GAP)
         assert due.source.address == moved_to
-        assert due.credential == (b"me:word" if kept else None)
+        assert (due.credential and vault.open(due.credential)) == ("me:word" if kept else None)
 
     db.write_now(work)
 

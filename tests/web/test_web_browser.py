@@ -268,3 +268,17 @@ def test_every_control_has_a_name_and_every_page_its_landmarks(headwater: Runnin
         assert nameless == [], path
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+
+
+def test_how_often_a_source_is_checked_is_chosen_on_its_page(headwater: Running, opened: Open) -> None:
+    # D11
+    source_id = headwater.source()
+    headwater.publish(source_id, a_post("1"))
+    page = opened(f"/sources/{source_id}")
+    expect(page.get_by_text(re.compile("^in (29|30) min"))).to_be_visible()
+    page.get_by_label("Check every").select_option("360")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text(re.compile("^in [56] h"))).to_be_visible()
+    expect(page.get_by_label("Check every")).to_have_value("360")
+    [source] = headwater.parts.db.read_now(sources.watched, headwater.owner, headwater.parts.now())
+    assert source.refresh_interval == 360

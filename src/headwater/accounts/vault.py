@@ -13,6 +13,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from headwater.errors import SourceFailure, StoreUnavailable
+from headwater.model import Credential
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
@@ -36,6 +37,10 @@ class Vault:
     def derived(self, name: str) -> str:
         """Returns a secret that need not be stored: it can always be derived again from the key."""
         return hmac.digest(self._key, f"derived: {name}".encode(), "sha256").hex()
+
+    def credential(self, secret: str) -> Credential:
+        """Encrypts the name and password of a source, and derives the key by which the same ones are recognised."""
+        return Credential(self.seal(secret), self.derived(f"credential {secret}")[:32])
 
     def open(self, sealed: bytes) -> str:
         from cryptography.fernet import InvalidToken

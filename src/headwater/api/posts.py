@@ -80,7 +80,8 @@ async def list_versions(
 ) -> VersionsJson:
     """All its texts with the time in which it had each of them, the newest first."""
     found = await parts.db.read(posts.versions, reader, post_id, at)
-    return {"post_id": post_id, "versions": [shaped(VersionJson, one) for one in found]}
+    shown = [shaped(VersionJson, one) for one in found.versions]
+    return {"post_id": post_id, "revision": found.revision, "thinned": found.thinned, "versions": shown}
 
 
 @image_router.get("/posts/{post_id}/images", summary="The images of a post")

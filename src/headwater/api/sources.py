@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import refresh, sources
-from headwater.app.refresh import Refresh, RefreshAll, Scheduled
+from headwater.app.refresh import Refresh, RefreshAll, Scheduled, Task
 from headwater.app.shapes import PageJson, iso_or_none, shaped
 from headwater.app.sources import ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
 from headwater.http import routes
@@ -17,6 +17,8 @@ from headwater.http.routes import AnyId, Cursor, Id, JsonRoute, Limit, Name
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
+
+Minutes = Annotated[int, Field(strict=True, ge=sources.SHORTEST_INTERVAL, le=sources.LONGEST_INTERVAL)]
 
 router = APIRouter(prefix="/api", tags=["sources"], route_class=JsonRoute)
 
@@ -31,6 +33,9 @@ class NewSource(BaseModel):
         default=None, max_length=20, description="how to read it, such as `forum` or `news`; null: that is found out"
     )
     settings: dict[str, Any] | None = Field(default=None, description="settings of its kind, such as max_pages")
+    refresh_interval: Minutes | None = Field(
+        default=None, description="how often you want it to be visited, in minutes; null: as usual"
+    )
 
 
 class Arrangement(BaseModel):
@@ -38,6 +43,9 @@ class Arrangement(BaseModel):
 
     folder: Name | None = Field(default=None, description="the folder to put it in; null for none")
     title: Name | None = Field(default=None, description="your own name for it; null for its own")
+    refresh_interval: Minutes | None = Field(
+        default=None, description="how often you want it to be visited, in minutes; null: as usual"
+    )
 
 
 class ScheduleFeed(BaseModel):
@@ -58,8 +66,17 @@ async def list_sources(
 @router.post("/sources", status_code=202, summary="Follow a source")
 async def add_source(parts: WithParts, reader: CurrentReader, wanted: NewSource) -> SourceJson:
     """Answers at once. The feed is found and read in the background; until then, `status` is `new`. Following it a
-    second time is a 409."""
-    source = await parts.db.write(sources.follow_new, reader, now=parts.now(), seal=parts.seal, **wanted.model_dump())
+    second time is a 409, unless the source was retired: then it is visited again. Another name or password in the
+    address is another source."""
+    source = await parts.db.write(
+        sources.follow_new,
+        reader,
+        now=parts.now(),
+        seal=parts.credential,
+        usual=parts.usual_interval,
+        most=parts.settings.max_sources,
+        **wanted.model_dump(),
+    )
     parts.wake()
     return shaped(SourceJson, source)
 
@@ -84,11 +101,14 @@ async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) ->
     )
 
 
-@router.patch("/sources/{source_id}", summary="Rename a source or move it to a folder")
+@router.patch("/sources/{source_id}", summary="Rename a source, move it to a folder, or say how often to visit it")
 async def arrange_source(parts: WithParts, reader: CurrentReader, source_id: Id, wanted: Arrangement) -> SourceJson:
-    """Only the fields that are given change."""
+    """Only the fields that are given change. However short the interval, a source is not visited more often than it
+    allows, and a source that others follow is visited as often as they need it."""
     changes = wanted.model_dump(exclude_unset=True)
-    return shaped(SourceJson, await parts.db.write(sources.arrange, reader, source_id, changes, parts.now()))
+    changed = await parts.db.write(sources.arrange, reader, source_id, changes, parts.now(), usual=parts.usual_interval)
+    parts.wake()
+    return shaped(SourceJson, changed)
 
 
 @router.delete("/sources/{source_id}", status_code=204, summary="Stop following a source")
@@ -106,12 +126,22 @@ async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id)
 
 @router.post("/queue/schedule-feed", status_code=202, summary="Schedule the next visit of a source")
 async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: ScheduleFeed) -> Scheduled:
-    """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`."""
+    """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`, which goes before
+    everything that waits. `GET /api/queue/tasks/{task_id}` has the result."""
     scheduled = await parts.db.write(
         refresh.request_visit, reader, wanted.feed_id, parts.now(), at_once=wanted.force_immediate
     )
     parts.wake()
     return scheduled
+
+
+@router.get("/queue/tasks/{task_id}", summary="Show a visit that was asked for, and its result")
+async def show_task(
+    parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(max_length=80, description="its id")]
+) -> Task:
+    """`status` is PENDING until the visit begins, STARTED while it is under way, and SUCCESS or FAILURE after it.
+    Results are kept for 24 hours."""
+    return await parts.db.read(refresh.task, reader, task_id, parts.now())
 
 
 @router.get(
@@ -133,7 +163,8 @@ async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
 )
 async def import_opml(parts: WithParts, reader: CurrentReader, request: Request) -> ImportReport:
     """The body is the document itself. An address that cannot be used is reported and does not stop the others."""
-    done = await sources.import_opml(parts.db, reader, await request.body(), parts.now, parts.seal)
+    document, most = await request.body(), parts.settings.max_sources
+    done = await sources.import_opml(parts.db, reader, document, parts.now, parts.credential, most)
     parts.wake()
     refused: list[Refused] = [{"address": address, "reason": reason} for address, reason in done.refused.items()]
     return {"added": done.added, "already": done.already, "refused": refused}

@@ -12,7 +12,7 @@ from headwater.access import x as access
 from headwater.access.x import METER, NO_TOKEN, SECRET, XState
 from headwater.accounts import tokens
 from headwater.errors import KeyMissing, SchemaMismatch, SourceFailure
-from headwater.model import Reader
+from headwater.model import Credential, Reader
 from headwater.sources import x
 from headwater.store import migrate, sources
 from headwater.store.db import Database
@@ -33,6 +33,16 @@ def prepare(db: Database, hot_for: timedelta, now: datetime) -> Reader:
 def is_there(db: Database) -> bool:
     """Whether there is a store. Asking makes none: opening a SQLite database would make its file."""
     return db.exists() and migrate.current(db) is not None
+
+
+def key_credentials(db: Database, unseal: Callable[[bytes], str], seal: Callable[[str], Credential]) -> None:
+    """Derives the keys of passwords that were stored before a password was a part of what a source is."""
+    for source_id, sealed in db.read_now(sources.without_key):
+        try:
+            key = seal(unseal(sealed)).key
+        except SourceFailure:
+            continue  # it was encrypted with another key, and its visits say so
+        db.write_now(sources.set_key, source_id, key)
 
 
 def owner(db: Database) -> Reader:

@@ -34,10 +34,11 @@ class StreamView(NamedTuple):
 
 
 class PostView(NamedTuple):
-    """A post in full, with its earlier versions and its images."""
+    """A post in full, with its earlier versions, how many more are not kept, and its images."""
 
     post: StreamPost
     past: Sequence[PostVersion]
+    thinned: int
     images: list[ImageRecord]
 
 
@@ -78,8 +79,8 @@ def one(conn: Connection, reader: Reader, post_id: int) -> StreamPost:
 
 def view(conn: Connection, reader: Reader, post_id: int) -> PostView:
     post = one(conn, reader, post_id)
-    past = stream.versions(conn, reader, post_id)[1:] if post.version > 1 else []
-    return PostView(post, past, images.of_post(conn, post_id))
+    found = stream.versions(conn, reader, post_id) if post.version > 1 else []
+    return PostView(post, found[1:], thinned(found), images.of_post(conn, post_id))
 
 
 def mark(
@@ -112,17 +113,34 @@ def mark_one(
     return one(conn, reader, post_id)
 
 
-def versions(conn: Connection, reader: Reader, post_id: int, at: str | None = None) -> Sequence[PostVersion]:
-    """Returns the texts of a post, the newest first, or only the one that it had at a time."""
+class History(NamedTuple):
+    """The texts of a post, the newest first. `thinned` is how many of them were deleted because there were too many."""
+
+    versions: Sequence[PostVersion]
+    revision: int
+    thinned: int
+
+
+def versions(conn: Connection, reader: Reader, post_id: int, at: str | None = None) -> History:
+    """Returns the texts of a post, or only the one that it had at a time."""
     found = stream.versions(conn, reader, post_id)
     if not found:
         raise NotFound(f"There is no post {post_id}.")
+    history = History(found, stream.revision(conn, post_id), thinned(found))
     if at is None:
-        return found
-    version = stream.version_at(found, time_named(at))
-    if version is None:
-        raise NotFound(f"The post {post_id} was not known then. It was first seen at {iso(found[-1].valid_from)}.")
-    return [version]
+        return history
+    time = time_named(at)
+    version = stream.version_at(found, time)
+    if version is not None:
+        return history._replace(versions=[version])
+    if time >= found[-1].valid_from:
+        raise NotFound(f"What the post {post_id} said then is not kept: {history.thinned} of its texts were deleted.")
+    raise NotFound(f"The post {post_id} was not known then. It was first seen at {iso(found[-1].valid_from)}.")
+
+
+def thinned(found: Sequence[PostVersion]) -> int:
+    """Returns how many texts are missing among these, which are all that are kept. Pure."""
+    return found[0].version - len(found) if found else 0
 
 
 def time_named(text: str) -> datetime:
@@ -232,6 +250,8 @@ class VersionsJson(TypedDict):
     """The texts of a post, the newest first."""
 
     post_id: Annotated[int, Example(4711)]
+    revision: Annotated[int, Example(3, "1, and one more for each change of text, score or number of comments")]
+    thinned: Annotated[int, Example(0, "how many texts were deleted because there were too many")]
     versions: list[VersionJson]
 
 

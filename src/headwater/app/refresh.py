@@ -14,17 +14,18 @@ from typing_extensions import TypedDict
 
 from headwater.app import pool
 from headwater.app import sources as followed
-from headwater.app.shapes import Example
+from headwater.app.shapes import Example, Time, iso
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
-from headwater.errors import BadInput
+from headwater.errors import BadInput, NotFound
 from headwater.ids import uuid7
 from headwater.model import Reader, SavedVisit, Source
 from headwater.sources import KINDS
 from headwater.store import sources, visits
 from headwater.store.db import Database
-from headwater.store.sources import WatchedSource, leases
+from headwater.store.sources import WatchedSource, leases, schedule
 from headwater.store.sources.leases import Wait
+from headwater.store.visits import tasks
 
 LOOK_AGAIN_SECONDS = 0.25
 _AT_ONCE = 1000
@@ -32,20 +33,54 @@ OpenCrawler = Callable[[Callable[[SavedVisit], None]], AbstractAsyncContextManag
 
 
 def request_visit(conn: Connection, reader: Reader, source_id: int, now: datetime, *, at_once: bool) -> Scheduled:
-    """Asks for a visit of a source: at once, or after what remains of its interval since the last fetch."""
+    """Asks for a visit of a source: at once, or after what remains of its interval since the last fetch.
+
+    A visit at once goes before everything that waits, and brings a retired source back. The task is finished by the
+    next visit of the source; asking again before that gives the same task.
+    """
     source = followed.one(conn, reader, source_id, now)
-    delay = 0 if at_once or not source.active else remaining(source, now)
+    delay = 0 if at_once else remaining(source, now)
     if source.checking:
-        return Scheduled(task_id=_task_id(source_id, source.next_check_at), status="already_running", delay_seconds=0)
-    if delay:  # the schedule is a column: the visit is in it already
-        return Scheduled(task_id=_task_id(source_id, source.next_check_at), status="queued", delay_seconds=delay)
-    if not sources.make_due(conn, [source_id], now):
-        return Scheduled(task_id=_task_id(source_id, now), status="already_running", delay_seconds=0)
-    return Scheduled(task_id=_task_id(source_id, now), status="queued", delay_seconds=0)
+        return Scheduled(task_id=None, status="already_running", delay_seconds=0)
+    if at_once and not schedule.ask(conn, source_id, now):
+        return Scheduled(task_id=None, status="already_running", delay_seconds=0)
+    return Scheduled(task_id=tasks.begin(conn, source_id, uuid7(), now), status="queued", delay_seconds=delay)
+
+
+def task(conn: Connection, reader: Reader, task_id: str, now: datetime) -> Task:
+    """Returns a visit that was asked for, and its result. Raises NotFound if there is none, or none any more."""
+    found = tasks.one(conn, reader, task_id, now)
+    if found is None:
+        raise NotFound(f"There is no task {task_id[:80]}. Results are kept for 24 hours.")
+    if found.finished_at is None:
+        is_running = followed.one(conn, reader, found.source_id, now).checking
+        return Task(
+            task_id=found.id,
+            status="STARTED" if is_running else "PENDING",
+            result=None,
+            error=None,
+            date_done=None,
+        )
+    result = TaskResult(
+        success=bool(found.success),
+        feed_id=found.source_id,
+        article_count=found.article_count or 0,
+        duration_ms=found.duration_ms or 0,
+    )
+    return Task(
+        task_id=found.id,
+        status="SUCCESS" if found.success else "FAILURE",
+        result=result,
+        error=found.error,
+        date_done=iso(found.finished_at),
+    )
 
 
 async def request_all(db: Database, reader: Reader, now: Callable[[], datetime]) -> int:
-    """Asks for a visit of everything that the reader follows. Returns how many visits were asked for."""
+    """Makes everything due that the reader follows. Returns how many sources that are.
+
+    They do not go before others: a visit that somebody asks for meanwhile overtakes them.
+    """
     ids = await db.read(sources.followed_ids, reader)
     asked = 0
     for start in range(0, len(ids), _AT_ONCE):
@@ -56,10 +91,6 @@ async def request_all(db: Database, reader: Reader, now: Callable[[], datetime])
 def remaining(source: WatchedSource, now: datetime) -> int:
     """Returns the seconds until the next visit of a source is due."""
     return max(0, math.ceil((source.next_check_at - now).total_seconds()))
-
-
-def _task_id(source_id: int, at: datetime) -> str:
-    return f"visit-{source_id}-{int(at.timestamp())}"
 
 
 def chosen(
@@ -103,11 +134,13 @@ async def visit_now(
     lease_for: timedelta,
     gap: timedelta,
     whole: bool = True,
+    first: bool = False,
     on_wait: Callable[[Wait], None] = lambda _: None,
 ) -> int:
     """Visits these sources, each when its host's turn comes. Returns how many visits failed.
 
-    `on_wait` is called, again and again, with what the next of them waits for.
+    Those that are to be visited `first` go before everything that waits, here and in other processes. `on_wait` is
+    called, again and again, with what the next of them waits for.
 
     A source that another process visits in the meantime is not visited again: the other visit is reported. A long crawl
     takes several visits; without `whole`, it is left after the first one to whoever crawls next.
@@ -116,6 +149,8 @@ async def visit_now(
     continued: set[int] = set()
     waiting = dict.fromkeys(source_ids)
     since = now()
+    if first:
+        await db.write(_ask_for, source_ids, since)
 
     def on_saved(saved: SavedVisit) -> None:
         nonlocal failures
@@ -155,6 +190,11 @@ async def visit_now(
     return failures
 
 
+def _ask_for(conn: Connection, source_ids: Sequence[int], now: datetime) -> None:
+    for source_id in source_ids:
+        schedule.ask(conn, source_id, now)
+
+
 async def _is_done(crawler: Crawler, waiting: Collection[int]) -> bool:
     """Whether nothing is left to visit. What is written last may ask for another visit."""
     if waiting or crawler.in_hand:
@@ -172,8 +212,32 @@ class RefreshAll(TypedDict):
 
 
 class Scheduled(TypedDict):
-    """A visit that was asked for. Asking for the same visit again gives the same `task_id`."""
+    """A visit that was asked for. Asking again before that visit gives the same `task_id`."""
 
-    task_id: Annotated[str, Example("visit-12-1767778200")]
+    task_id: Annotated[
+        str | None, Example("019b9a6e-1c2f-7d3e-8a4b-5c6d7e8f9a0b", "null: a visit is under way already")
+    ]
     status: Annotated[Literal["queued", "already_running"], Example("queued")]
     delay_seconds: Annotated[int, Example(540)]
+
+
+class TaskResult(TypedDict):
+    """How a visit went. `article_count` counts the posts that the source showed, new or not."""
+
+    success: Annotated[bool, Example(True)]
+    feed_id: Annotated[int, Example(12)]
+    article_count: Annotated[int, Example(15)]
+    duration_ms: Annotated[int, Example(2340)]
+
+
+class Task(TypedDict):
+    """A visit that was asked for. Its result is kept for 24 hours."""
+
+    task_id: Annotated[str, Example("019b9a6e-1c2f-7d3e-8a4b-5c6d7e8f9a0b")]
+    status: Annotated[Literal["PENDING", "STARTED", "SUCCESS", "FAILURE"], Example("SUCCESS")]
+    result: Annotated[
+        TaskResult | None,
+        Example({"success": True, "feed_id": 12, "article_count": 15, "duration_ms": 2340}, "null: it is not over"),
+    ]
+    error: Annotated[str | None, Example(None, "why the visit failed")]
+    date_done: Annotated[Time | None, Example("2026-01-07T09:30:45Z")]

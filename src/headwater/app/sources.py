@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -20,22 +20,23 @@ from headwater.follow.add import follow_all as follow_all
 from headwater.follow.add import unfollow as unfollow
 from headwater.follow.discovery import choices
 from headwater.follow.opml import Outline
-from headwater.model import Reader
+from headwater.model import Credential, Reader
 from headwater.sources import DEFAULT, KINDS
 from headwater.store import sources, visits
 from headwater.store.db import Database
 from headwater.store.posts import stream
-from headwater.store.sources import WatchedSource, hubs, pool
+from headwater.store.sources import Added, WatchedSource, hubs, pool, schedule
 from headwater.store.sources.pool import Listing, SourceTier
 from headwater.store.visits import PastVisit, checkpoints
 from headwater.store.visits.checkpoints import CheckpointRow
 
 PAST_VISITS = 30
+SHORTEST_INTERVAL = 1  # minutes
+LONGEST_INTERVAL = 7 * 24 * 60
 NEEDS_ATTENTION = ("failing", "blocked", "empty", "silent", "retired")
 KIND_CHOICES = choices()  # the kinds that a person can choose where an address alone does not tell
 DEFAULT_KIND = DEFAULT.name
-_AT_ONCE = 200
-Seal = Callable[[str], bytes]
+Seal = Callable[[str], Credential]
 
 STARTER_GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
     "Technology": (
@@ -117,23 +118,33 @@ class ExportedList(NamedTuple):
     sources: int
 
 
-def follow_new(
+def follow_new(conn: Connection, /, reader: Reader, address: str, now: datetime, **terms: Any) -> WatchedSource:
+    """Follows what is at this address. Raises AlreadyThere if the reader does already and nothing about it changes.
+
+    `terms` are those of `follow_at`.
+    """
+    added = follow_at(conn, reader, address, now, **terms)
+    if not added.new_subscription and not added.changed and not added.revived:
+        raise AlreadyThere("You follow this address already.", source_id=added.source_id)
+    return one(conn, reader, added.source_id, now)
+
+
+def follow_at(
     conn: Connection,
+    /,
     reader: Reader,
     address: str,
     now: datetime,
     *,
-    folder: str | None = None,
-    title: str | None = None,
-    seal: Seal | None = None,
-    kind: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> WatchedSource:
-    """Follows what is at this address. Raises AlreadyThere if the reader does already and nothing about it changes."""
-    added = add.follow(conn, reader, address, now, folder=folder, title=title, seal=seal, kind=kind, settings=settings)
-    if not added.new_subscription and not added.changed:
-        raise AlreadyThere("You follow this address already.", source_id=added.source_id)
-    return one(conn, reader, added.source_id, now)
+    refresh_interval: int | None = None,
+    usual: timedelta = timedelta(0),
+    **terms: Any,
+) -> Added:
+    """Follows what is at this address, and visits it as often as the reader chose. `terms` are those of `follow`."""
+    added = follow(conn, reader, address, now, **terms)
+    if refresh_interval is not None:
+        choose_interval(conn, reader, added.source_id, refresh_interval, usual, now)
+    return added
 
 
 def read_opml(document: bytes) -> list[Outline]:
@@ -142,17 +153,17 @@ def read_opml(document: bytes) -> list[Outline]:
 
 
 async def import_opml(
-    db: Database, reader: Reader, document: bytes, now: Callable[[], datetime], seal: Seal
+    db: Database, reader: Reader, document: bytes, now: Callable[[], datetime], seal: Seal, most: int = 0
 ) -> Imported:
     """Follows everything that an OPML document lists. An address that cannot be used does not stop the others."""
-    return await follow_list(db, reader, await asyncio.to_thread(opml.read, document), now, seal)
+    return await follow_list(db, reader, await asyncio.to_thread(opml.read, document), now, seal, most)
 
 
 async def follow_starter_set(
-    db: Database, reader: Reader, groups: Sequence[str], now: Callable[[], datetime], seal: Seal
+    db: Database, reader: Reader, groups: Sequence[str], now: Callable[[], datetime], seal: Seal, most: int = 0
 ) -> Imported:
     """Follows the well-known sources of these groups."""
-    return await follow_list(db, reader, _starter_outlines(groups), now, seal)
+    return await follow_list(db, reader, _starter_outlines(groups), now, seal, most)
 
 
 def _starter_outlines(groups: Sequence[str]) -> list[Outline]:
@@ -162,17 +173,23 @@ def _starter_outlines(groups: Sequence[str]) -> list[Outline]:
 
 
 async def follow_list(
-    db: Database, reader: Reader, outlines: Sequence[Outline], now: Callable[[], datetime], seal: Seal
+    db: Database,
+    reader: Reader,
+    outlines: Sequence[Outline],
+    now: Callable[[], datetime],
+    seal: Seal,
+    most: int = 0,
 ) -> Imported:
-    """Follows these sources in several transactions, so that the crawl can write in between."""
-    added = already = 0
-    refused: dict[str, str] = {}
-    for start in range(0, len(outlines), _AT_ONCE):
-        done = await db.write(add.follow_all, reader, outlines[start : start + _AT_ONCE], now(), seal)
-        added += done.added
-        already += done.already
-        refused.update(done.refused)
-    return Imported(added, already, refused)
+    """Follows these sources in several transactions, so that the crawl can write in between.
+
+    Raises TooManySources, and adds nothing, if the reader would have more than `most` sources then.
+    """
+    wanted, refused = await asyncio.to_thread(add.read_list, outlines, seal)
+    await db.read(add.check_room, reader, wanted, most)
+    added = 0
+    for start in range(0, len(wanted), add.AT_ONCE):
+        added += await db.write(add.follow_some, reader, wanted[start : start + add.AT_ONCE], now())
+    return Imported(added, len(wanted) - added, refused)
 
 
 def export_opml(conn: Connection, reader: Reader, now: datetime) -> ExportedList:
@@ -207,6 +224,12 @@ def some(conn: Connection, reader: Reader, source_ids: Sequence[int], now: datet
         sources.followed_by_status(conn, reader),
         stream.folders(conn, reader),
     )
+
+
+def one_of(conn: Connection, reader: Reader, source_id: int, address: str, now: datetime) -> WatchedSource:
+    """Returns a source that was just added or, if it turned out to be one that was known, the one at that address."""
+    found = sources.watched_one(conn, reader, source_id, now)
+    return found or one(conn, reader, named(conn, reader, address), now)
 
 
 def detail(conn: Connection, reader: Reader, source_id: int, now: datetime) -> SourceDetail:
@@ -251,14 +274,36 @@ def count_posts(conn: Connection, source_id: int) -> int:
 
 
 def arrange(
-    conn: Connection, reader: Reader, source_id: int, changes: Mapping[str, str | None], now: datetime
+    conn: Connection,
+    reader: Reader,
+    source_id: int,
+    changes: Mapping[str, Any],
+    now: datetime,
+    usual: timedelta = timedelta(0),
 ) -> WatchedSource:
-    """Changes the `folder` or the `title` under which the reader sees a source; None takes it away."""
+    """Changes the `folder`, `title` or `refresh_interval` of a source for the reader; None takes it away."""
     if not changes:
-        raise BadInput("Nothing to change: give folder, title or both.")
-    if not sources.arrange(conn, reader, source_id, **changes):
+        raise BadInput("Nothing to change: give folder, title or refresh_interval.")
+    names = {name: value for name, value in changes.items() if name != "refresh_interval"}
+    if names and not sources.arrange(conn, reader, source_id, **names):
         raise NotFound(f"You do not follow a source {source_id}.")
+    if "refresh_interval" in changes:
+        choose_interval(conn, reader, source_id, changes["refresh_interval"], usual, now)
     return one(conn, reader, source_id, now)
+
+
+def choose_interval(
+    conn: Connection, reader: Reader, source_id: int, minutes: int | None, usual: timedelta, now: datetime
+) -> None:
+    """Sets how often the reader wants a source to be visited, in minutes; None: as usual.
+
+    `usual` is how often sources are visited without a choice and without a tier.
+    """
+    if minutes is not None and not SHORTEST_INTERVAL <= minutes <= LONGEST_INTERVAL:
+        raise BadInput(f"An interval is {SHORTEST_INTERVAL} to {LONGEST_INTERVAL:,} minutes, not {minutes:,}.")
+    seconds = None if minutes is None else minutes * 60
+    if not schedule.choose_interval(conn, reader, source_id, seconds, usual, now):
+        raise NotFound(f"You do not follow a source {source_id}.")
 
 
 def named(conn: Connection, reader: Reader, name: str) -> int:
@@ -266,9 +311,13 @@ def named(conn: Connection, reader: Reader, name: str) -> int:
     address = name if name.isdigit() else add.kind_and_address(name)[1]
     wanted, _ = urls.without_credential(address)
     found = sources.find(conn, reader, wanted)
-    if found is None:
-        raise NotFound(f"You do not follow {name}. `headwater sources` lists what you follow.")
-    return found
+    if not found:
+        shown = name if wanted == address else wanted
+        raise NotFound(f"You do not follow {shown}. `headwater sources` lists what you follow.")
+    if len(found) > 1 and wanted != address:
+        ids = ", ".join(map(str, found))
+        raise BadInput(f"You follow {wanted} with several passwords. Name the source by its id: {ids}.")
+    return found[0]
 
 
 class SourceJson(TypedDict):
@@ -296,6 +345,10 @@ class SourceJson(TypedDict):
     truncated: Annotated[bool, Example(False, "true: its page has more, or broke off; only its first part is read")]
     note: Annotated[str, Example("", "what to know about how it is read; empty: nothing")]
     gap_at: Annotated[Time | None, Example(None, "when posts were last missed between two visits")]
+    refresh_interval: Annotated[
+        int | None, Example(30, "how often you want it to be visited, in minutes; null: as usual")
+    ]
+    has_password: Annotated[bool, Example(False, "true: it is read with a name and password")]
 
 
 class VisitJson(TypedDict):

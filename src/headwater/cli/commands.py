@@ -23,6 +23,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "demo": up.demo,
     "add": sources.add,
     "remove": sources.remove,
+    "interval": sources.set_interval,
     "sources": sources.list_sources,
     "import": sources.import_opml,
     "export": sources.export_opml,

@@ -63,7 +63,7 @@ def crawl(
                 bar.advance(task)
                 json_line(report) if as_json else _say_report(report)
 
-            failures = run_async(visit_now(parts, ids, on_report))
+            failures = run_async(visit_now(parts, ids, on_report, first=bool(which)))
     if not as_json:
         say(f"{len(ids)} visited, {failures} failed.")
     exit_if(failures)
@@ -75,6 +75,7 @@ async def visit_now(
     on_report: Callable[[dict[str, Any]], None] = lambda _: None,
     *,
     whole: bool = True,
+    first: bool = False,
 ) -> int:
     """Visits sources, then lets the consumers handle what that brought. Returns how many visits failed.
 
@@ -98,6 +99,7 @@ async def visit_now(
         on_report,
         whole=whole,
         on_wait=on_wait,
+        first=first,
         **wire.pace(parts.settings)._asdict(),
     )
     await wire.catch_up(parts)

@@ -77,8 +77,10 @@ def show_post(
     """Show what a post says and said before: each text and when it was current, the newest first."""
     with opened() as (parts, owner):
         found = parts.db.read_now(posts.versions, owner, post_id, at)
-    for one in found:
+    for one in found.versions:
         json_line({"post_id": post_id, **shaped(VersionJson, one)}) if as_json else _say_version(one)
+    if found.thinned and not as_json:
+        say(f"{found.thinned} more texts are not kept (HEADWATER_POST_VERSIONS).")
 
 
 def _say_version(one: PostVersion) -> None:

@@ -47,51 +47,78 @@ def add(
     folder: Annotated[str | None, typer.Option(help="Folder to put them in.")] = None,
     kind: KindOption = None,
     given: SetOption = None,
+    every: Annotated[int | None, typer.Option(help="How often to visit them, in minutes; default: as usual.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Follow sources, and visit them at once. `headwater up` or `headwater crawl` continue a long crawl."""
+    """Follow sources, and visit them at once. `headwater up` or `headwater crawl` continue a long crawl.
+
+    A source that was retired is visited again.
+    """
     settings = source_settings(given)
     failed = 0
     with opened(or_new=True) as (parts, owner):
         for address in addresses:
             try:
                 added = parts.db.write_now(
-                    sources.follow,
+                    sources.follow_at,
                     owner,
                     address,
                     parts.now(),
                     folder=folder,
-                    seal=parts.seal,
+                    seal=parts.credential,
                     kind=kind,
                     settings=settings,
+                    most=parts.settings.max_sources,
+                    refresh_interval=every,
+                    usual=parts.usual_interval,
                 )
             except BadInput as error:
                 if len(addresses) == 1:
                     raise
                 failed += bool(fail(error))
                 continue
-            if added.new_source or added.changed:
+            if added.new_source or added.changed or added.revived:
                 run_async(crawl.visit_now(parts, [added.source_id], whole=False))
             failed += _say_added(parts, owner, address, added, as_json)
     exit_if(failed)
 
 
 def _say_added(parts: Parts, owner: Reader, address: str, added: Added, as_json: bool) -> bool:
-    # Another source than the one added, if the feed behind this address was followed already.
-    source_id = parts.db.read_now(sources.named, owner, address)
-    source = parts.db.read_now(sources.one, owner, source_id, parts.now())
-    posts = parts.db.read_now(sources.count_posts, source_id)
-    already = not added.new_subscription or source_id != added.source_id
+    source = parts.db.read_now(sources.one_of, owner, added.source_id, address, parts.now())
+    posts = parts.db.read_now(sources.count_posts, source.id)
+    already = not added.new_subscription or source.id != added.source_id
     if as_json:
         json_line({"source_id": source.id, "address": source.address, "title": source.title, "posts": posts,
-                   "status": source.status, "already_there": already, "error": source.last_error})  # fmt: skip
+                   "status": source.status, "already_there": already, "visited_again": added.revived,
+                   "error": source.last_error})  # fmt: skip
     elif source.last_error:
-        again = ago(source.next_check_at, parts.now())
-        say(f"Following {source.address}, but: {source.last_error} It will be tried again {again}.")
+        again = f"It will be tried again {ago(source.next_check_at, parts.now())}."
+        again = again if source.active else "It is retired: it is not visited until you add it again."
+        say(f"Following {source.address}, but: {source.last_error} {again}")
     else:
-        words = "Already following" if already else "Following"
+        words = "Visiting again" if added.revived else "Already following" if already else "Following"
         say(f"{words} {source.title} ({source.address}): {posts} {'post' if posts == 1 else 'posts'}.")
     return bool(source.last_error)
+
+
+def set_interval(
+    source: SourceName,
+    minutes: Annotated[int | None, typer.Argument(help="How often to visit it, in minutes; none: as usual.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Choose how often a source is visited. It is not visited more often than it allows itself."""
+    with opened() as (parts, owner):
+        source_id = parts.db.read_now(sources.named, owner, source)
+        changes = {"refresh_interval": minutes}
+        changed = parts.db.write_now(
+            sources.arrange, owner, source_id, changes, parts.now(), usual=parts.usual_interval
+        )
+        now = parts.now()
+    if as_json:
+        json_lines(SourceJson, [changed])
+        return
+    often = "as often as usual" if minutes is None else f"every {minutes} {'minute' if minutes == 1 else 'minutes'}"
+    say(f"{changed.title} is visited {often}. Next check: {_next_check(changed, now)}.")
 
 
 def remove(source: SourceName, as_json: Json = False) -> None:
@@ -137,7 +164,8 @@ def import_opml(
     outlines = sources.read_opml(sys.stdin.buffer.read() if str(file) == "-" else _content(file))
     with opened(or_new=True) as (parts, owner), progress() as bar:
         listed = bar.track(outlines, description="adding")
-        counts = parts.db.write_now(sources.follow_all, owner, listed, parts.now(), parts.seal)
+        most = parts.settings.max_sources
+        counts = parts.db.write_now(sources.follow_all, owner, listed, parts.now(), parts.credential, most)
     if as_json:
         json_line({"added": counts.added, "already_there": counts.already, "refused": counts.refused})
         return

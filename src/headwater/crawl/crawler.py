@@ -78,18 +78,20 @@ class Crawler:
     async def _visit(self, due: DueSource) -> None:
         if lease_is_too_short(due, self._tools):
             return  # it waited too long here; the lease expires and the source is due again
-        started_at = self._tools.now()
+        tools, started_at = self._tools, self._tools.now()
+        if due.is_asked and tools.fetch_first:
+            tools = tools._replace(fetch=tools.fetch_first)
         try:
-            if self._tools.kinds[due.source.kind].is_list:
-                finished = await listing.visit(due, self._tools, self._db)
+            if tools.kinds[due.source.kind].is_list:
+                finished = await listing.visit(due, tools, self._db)
             else:
-                finished = await document.visit(due, self._tools)
+                finished = await document.visit(due, tools)
         except Exception as error:  # the last resort: a bug costs one visit, never the loop
             log.exception("visit.crashed", source=due.source.address)
             reason = SourceFailure(
                 f"Headwater could not handle this source ({type(error).__name__}). This is a bug in Headwater."
             )
-            finished = failed(due, reason, started_at, 0.0, self._tools)
+            finished = failed(due, reason, started_at, 0.0, tools)
         self._finished.put_nowait(finished)
 
     def _forget(self, task: asyncio.Task[None]) -> None:

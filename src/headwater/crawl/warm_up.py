@@ -66,13 +66,15 @@ async def warm_up(
 ) -> int:
     """Caches the listings of these communities, or of those in the pool whose listing is old. Returns how many.
 
-    Unless `patient`, it takes only the requests that visits leave in the budget, and stops when there are none. The
-    next run begins with the oldest listing.
+    Unless `patient`, it takes only the requests that visits leave in the budget: it stops when there are none, or when
+    a visit waits for one. The next run begins with the oldest listing.
     """
     if communities is None:
         communities = await tools.db.read(pool.due_for_warm_up, _WITH_LISTINGS, tools.now() - EVERY)
     cached = 0
     for start in range(0, len(communities), plan.batch):
+        if not patient and await _must_yield(tools):
+            break
         batch = communities[start : start + plan.batch]
         ready = [one for one in batch if await _take_request(tools.access, patient)]
         found = await asyncio.gather(*(_listing(tools, plan, one) for one in ready))
@@ -83,6 +85,13 @@ async def warm_up(
         if len(ready) < len(batch):
             break
     return cached
+
+
+async def _must_yield(tools: WarmUpTools) -> bool:
+    waiting = await tools.db.read(pool.visits_waiting, _WITH_LISTINGS, tools.now())
+    if waiting:
+        log.info("warm_up.yields", visits_waiting=waiting)
+    return waiting > 0
 
 
 async def _take_request(access: Access, patient: bool) -> bool:

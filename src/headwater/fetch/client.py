@@ -22,6 +22,7 @@ from headwater.fetch.curl import OK, Handle, Options, Transfers, trusted_certifi
 from headwater.fetch.guard import AddressGuard
 from headwater.fetch.hops import Hop
 from headwater.model import Request, Response
+from headwater.waiting import Slots
 
 MAX_BYTES = 10 * 1024 * 1024
 _LOOKUP_AGAIN_SECONDS = 2.0
@@ -76,16 +77,19 @@ class Client:
         self._max_connections = max_connections
         self._per_host = max_connections_per_host
         self._clock = clock
-        self._concurrency = asyncio.Semaphore(max_connections)
-        self._host_concurrency: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._concurrency = Slots(max_connections)
+        self._host_concurrency: WeakValueDictionary[str, Slots] = WeakValueDictionary()
         self._idle: list[Handle] = []
         self._outage = failures.Outage()
         self._transfers: Transfers | None = None
         self._closed = False
 
-    async def fetch(self, request: Request, *, max_bytes: int | None = None, timeout: float | None = None) -> Response:
+    async def fetch(
+        self, request: Request, *, max_bytes: int | None = None, timeout: float | None = None, first: bool = False
+    ) -> Response:
         """Returns the answer to a request, after redirects. `timeout` covers all hops, not the wait for a connection.
 
+        A request that is to be sent `first` overtakes all others that wait for a connection.
         Raises BadAddress or BadInput for a request that cannot be sent, and a FetchFailed if no usable answer came.
         """
         hop = hops.first(request)
@@ -94,7 +98,7 @@ class Client:
         moved_to: str | None = None
         permanent = True
         for _ in range(self._max_redirects + 1):
-            answer, left = await self._with_connection(hop, limits, left)
+            answer, left = await self._with_connection(hop, limits, left, first)
             following = hops.following(hop, answer.status, answer.headers)
             if following is None:
                 return Response(hop.url, *answer, self._clock(), moved_to)
@@ -113,14 +117,16 @@ class Client:
             idle.close()
         self._idle.clear()
 
-    async def _with_connection(self, hop: Hop, limits: FetchLimits, left: float) -> tuple[FetchAnswer, float]:
+    async def _with_connection(
+        self, hop: Hop, limits: FetchLimits, left: float, first: bool
+    ) -> tuple[FetchAnswer, float]:
         """Waits for a free connection, and makes one hop. Returns its answer and the seconds that are left."""
         loop = asyncio.get_running_loop()
-        host_concurrency = self._host_concurrency.get(hop.host)
-        if host_concurrency is None:
-            host_concurrency = self._host_concurrency[hop.host] = asyncio.Semaphore(self._per_host)
+        of_host = self._host_concurrency.get(hop.host)
+        if of_host is None:
+            of_host = self._host_concurrency[hop.host] = Slots(self._per_host)
         # In this order, or requests that wait for one slow host would take the connections of all others.
-        async with host_concurrency, self._concurrency:
+        async with of_host.taken(first=first), self._concurrency.taken(first=first):
             deadline = loop.time() + left
             try:
                 if self._closed:

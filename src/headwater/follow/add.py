@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from headwater import urls
-from headwater.errors import BadAddress, BadInput, NotFound
+from headwater.errors import BadAddress, BadInput, NotFound, TooManySources
 from headwater.events import catalogue
 from headwater.events.catalogue import SourceFacts, SubscriptionEnd
 from headwater.follow.opml import Outline
-from headwater.model import Reader
+from headwater.model import Credential, Event, Reader
 from headwater.sources import DEFAULT, KINDS
 from headwater.store import sources
 from headwater.store.log import outbox
-from headwater.store.sources import Added
+from headwater.store.sources import Added, NewSource
 
-Seal = Callable[[str], bytes]
+AT_ONCE = 1000  # sources in one transaction
+Seal = Callable[[str], Credential]
 
 
 class Imported(NamedTuple):
@@ -69,58 +70,102 @@ def follow(
     seal: Seal | None = None,
     kind: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    most: int = 0,
 ) -> Added:
     """Follows what is at this address. Asks nobody: the first visit finds the feed of a site, and the posts.
 
-    A user name and password in the address are taken out of it and stored encrypted. If `kind` or `settings` say how to
-    read the source, they also apply to a source that exists already, from its next visit on.
+    A user name and password in the address are taken out of it and stored encrypted; they are a part of what the source
+    is. If `kind` or `settings` say how to read the source, they also apply to a source that exists already, from its
+    next visit on. A retired source is visited again. Raises TooManySources if the reader has `most` sources already.
     """
     said = kind is not None or bool(settings)
     kind, address = chosen(address, kind, settings or {})
-    address, credential = urls.without_credential(address)
-    if credential and seal is None:
-        raise BadAddress("An address with a password cannot be added this way.")
-    added = sources.add(
-        conn,
-        reader,
-        kind=kind,
-        address=address,
-        host=urls.host_of(urls.split(address)),
-        now=now,
-        folder=folder,
-        custom_title=title,
-        credential=seal(credential) if credential and seal else None,
-        settings=settings,
-    )
+    wanted = _new_source(kind, address, seal)._replace(settings=settings or {}, folder=folder, title=title)
+    added = sources.add(conn, reader, wanted, now)
+    if added.new_subscription and most and (have := sources.count_followed(conn, reader) - 1) >= most:
+        raise _too_many(have, 1, most)
     if said and not added.new_source:
         changed = sources.read_as(conn, added.source_id, kind, settings or {}, now)
         added = added._replace(changed=changed)
-    facts = SourceFacts(source_id=added.source_id, address=address)
-    events = []
-    if added.new_source:
-        events.append(catalogue.SOURCE_ADDED(facts, once=str(added.source_id)))
-    if added.new_subscription:
-        once = f"{reader.user_id}:{added.source_id}:{now.isoformat()}"
-        events.append(catalogue.SUBSCRIBED(facts, once=once, reader=reader))
-    outbox.append(conn, events, now)
+    outbox.append(conn, list(_events(reader, wanted, added, now)), now)
     return added
 
 
-def follow_all(
-    conn: Connection, reader: Reader, outlines: Iterable[Outline], now: datetime, seal: Seal | None = None
-) -> Imported:
-    """Follows everything in a list. An address that cannot be used is reported and does not stop the others."""
-    added = already = 0
-    refused = {}
+def _new_source(kind: str, address: str, seal: Seal | None) -> NewSource:
+    address, credential = urls.without_credential(address)
+    if credential and seal is None:
+        raise BadAddress("An address with a password cannot be added this way.")
+    host = urls.host_of(urls.split(address))
+    return NewSource(kind, address, host, seal(credential) if credential and seal else None)
+
+
+def _events(reader: Reader, wanted: NewSource, added: Added, now: datetime) -> Iterator[Event]:
+    facts = SourceFacts(source_id=added.source_id, address=wanted.address)
+    if added.new_source:
+        yield catalogue.SOURCE_ADDED(facts, once=str(added.source_id))
+    if added.new_subscription:
+        once = f"{reader.user_id}:{added.source_id}:{now.isoformat()}"
+        yield catalogue.SUBSCRIBED(facts, once=once, reader=reader)
+
+
+class ReadList(NamedTuple):
+    """The sources that a list names, and those that cannot be used with the reason."""
+
+    wanted: list[NewSource]
+    refused: dict[str, str]
+
+
+def read_list(outlines: Iterable[Outline], seal: Seal | None = None) -> ReadList:
+    """Returns what a list names. Needs no database, so that a long list holds up nobody."""
+    wanted, refused = [], {}
     for outline in outlines:
         try:
-            done = follow(conn, reader, outline.address, now, folder=outline.folder, title=outline.title, seal=seal)
+            found = _new_source(*kind_and_address(outline.address), seal)
         except BadAddress as error:
             refused[urls.without_secrets(outline.address)] = error.detail
             continue
-        added += done.new_subscription
-        already += not done.new_subscription
-    return Imported(added, already, refused)
+        wanted.append(found._replace(folder=outline.folder, title=outline.title))
+    return ReadList(wanted, refused)
+
+
+def check_room(conn: Connection, reader: Reader, wanted: Sequence[NewSource], most: int) -> None:
+    """Raises TooManySources if the reader would have more than `most` sources with these; 0: any number."""
+    if not most:
+        return
+    have, new = sources.count_followed(conn, reader), sources.count_new(conn, reader, wanted)
+    if new and have + new > most:
+        raise _too_many(have, new, most)
+
+
+def _too_many(have: int, new: int, most: int) -> TooManySources:
+    return TooManySources(
+        f"You follow {have:,} sources and want {new:,} more, but at most {most:,} are allowed. Nothing was added. "
+        "Stop following some, or set HEADWATER_MAX_SOURCES to a higher number."
+    )
+
+
+def follow_some(conn: Connection, reader: Reader, wanted: Sequence[NewSource], now: datetime) -> int:
+    """Follows these sources. Returns how many the reader did not follow before."""
+    added = sources.add_all(conn, reader, wanted, now)
+    pairs = zip(wanted, added, strict=True)
+    outbox.append(conn, [event for one, done in pairs for event in _events(reader, one, done, now)], now)
+    return sum(done.new_subscription for done in added)
+
+
+def follow_all(
+    conn: Connection,
+    reader: Reader,
+    outlines: Iterable[Outline],
+    now: datetime,
+    seal: Seal | None = None,
+    most: int = 0,
+) -> Imported:
+    """Follows everything in a list. An address that cannot be used is reported and does not stop the others."""
+    wanted, refused = read_list(outlines, seal)
+    check_room(conn, reader, wanted, most)
+    batches = (wanted[start : start + AT_ONCE] for start in range(0, len(wanted), AT_ONCE))
+    added = sum(follow_some(conn, reader, batch, now) for batch in batches)
+    return Imported(added, len(wanted) - added, refused)
 
 
 def unfollow(conn: Connection, reader: Reader, source_id: int, now: datetime) -> None:

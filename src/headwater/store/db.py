@@ -131,11 +131,26 @@ class Database:
             self.condition.check_file()
             self.read_now(_quick_check)
 
-
     def exists(self) -> bool:
         """Whether the file of a SQLite database is there. A server, or a `file:` address, answers when it is opened."""
         name = self.engine.url.database or ""
         return not self.is_sqlite or name.startswith("file:") or Path(name).exists()
+
+    def alter_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs a change of the schema. On SQLite, a table that takes another's place must not take its rows along."""
+        if not self.is_sqlite:
+            return self.write_now(function, *args, **kwargs)
+        with _translated(), self.engine.connect() as conn:
+            conn.execution_options(headwater_writes=True)
+            _set_foreign_keys(conn, "OFF")  # has no effect within a transaction
+            try:
+                with conn.begin():
+                    result = function(conn, *args, **kwargs)
+                    broken = conn.exec_driver_sql("PRAGMA foreign_key_check").all()
+                    assert not broken, f"rows without what they refer to: {broken[:5]}"
+            finally:
+                _set_foreign_keys(conn, "ON")
+            return result
 
     def shrink(self) -> None:
         """Frees what idle connections have cached. On SQLite each of them caches megabytes."""
@@ -261,6 +276,12 @@ def _begin_sqlite(conn: Connection) -> None:
     # A transaction that reads and then writes fails with BUSY_SNAPSHOT whatever the timeout: writers lock at the start.
     writes = conn.get_execution_options().get("headwater_writes")
     conn.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _set_foreign_keys(conn: Connection, state: str) -> None:
+    cursor = conn.connection.cursor()
+    cursor.execute(f"PRAGMA foreign_keys = {state}")
+    cursor.close()
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def _current(conn: Connection) -> str | None:
 def upgrade(db: Database, revision: str = "head") -> None:
     # Alembic stays in memory once it is loaded, and at most starts there is nothing to do.
     if revision != "head" or current(db) != head():
-        db.write_now(_run, "upgrade", revision)
+        db.alter_now(_run, "upgrade", revision)
 
 
 def contents(conn: Connection) -> dict[str, int]:
@@ -48,7 +48,7 @@ def _count(conn: Connection, table: str) -> int:
 
 
 def downgrade(db: Database, revision: str) -> None:
-    db.write_now(_run, "downgrade", revision)
+    db.alter_now(_run, "downgrade", revision)
 
 
 def undone_by(db: Database, revision: str) -> list[str]:

@@ -79,6 +79,18 @@ def next_check(source: WatchedSource, now: datetime) -> str:
     return f"{waits}, {when}"
 
 
+def intervals(chosen: int | None) -> list[tuple[int, str, bool]]:
+    """Returns the intervals that a reader can choose, in minutes and in words, and which one is chosen."""
+    offered = sorted({5, 15, 30, 60, 120, 360, 720, 1440, 10080, *([chosen] if chosen else [])})
+    return [(minutes, _exact_span(minutes), minutes == chosen) for minutes in offered]
+
+
+def _exact_span(minutes: int) -> str:
+    """Says how long it is, in the largest unit that it is a multiple of."""
+    unit = next(unit for unit in (24 * 60, 60, 1) if minutes % unit == 0)
+    return _span(timedelta(minutes=minutes)) if unit > 1 or minutes < 60 else f"{minutes} min"
+
+
 def ago(then: datetime, now: datetime) -> str:
     """Says how long ago it was, briefly. For more than a week ago, gives the date."""
     if then > now + timedelta(minutes=1):

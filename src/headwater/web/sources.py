@@ -84,7 +84,14 @@ async def add(
 ) -> Response:
     try:
         await parts.db.write(
-            sources.follow_new, reader, address, parts.now(), folder=folder, seal=parts.seal, kind=kind or None
+            sources.follow_new,
+            reader,
+            address,
+            parts.now(),
+            folder=folder,
+            seal=parts.credential,
+            kind=kind or None,
+            most=parts.settings.max_sources,
         )
     except (BadInput, AlreadyThere) as error:
         return await _sources_page(request, parts, reader, wrong=error, typed=address)
@@ -124,7 +131,8 @@ async def refresh_all(parts: WithParts, reader: CurrentReader) -> Response:
 async def import_opml(
     request: Request, parts: WithParts, reader: CurrentReader, document: Annotated[UploadFile, File()]
 ) -> Response:
-    done = await sources.import_opml(parts.db, reader, await document.read(), parts.now, parts.seal)
+    content, most = await document.read(), parts.settings.max_sources
+    done = await sources.import_opml(parts.db, reader, content, parts.now, parts.credential, most)
     parts.wake()
     return show(request, "imported.html", done=done, section="sources")
 
@@ -133,7 +141,8 @@ async def import_opml(
 async def add_starter_set(
     parts: WithParts, reader: CurrentReader, groups: Annotated[list[str] | None, Form()] = None
 ) -> Response:
-    await sources.follow_starter_set(parts.db, reader, groups or [], parts.now, parts.seal)
+    most = parts.settings.max_sources
+    await sources.follow_starter_set(parts.db, reader, groups or [], parts.now, parts.credential, most)
     parts.wake()
     return go("/")
 
@@ -158,6 +167,7 @@ async def source_page(request: Request, parts: WithParts, reader: CurrentReader,
         listing=published.listing,
         best=published.listing.posts[:BEST] if published.listing else [],
         progress=published.checkpoint,
+        intervals=formatting.intervals(found.source.refresh_interval),
         section="sources",
     )
 
@@ -167,6 +177,18 @@ async def refresh_one(parts: WithParts, reader: CurrentReader, source_id: Id, ne
     await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
     parts.wake()
     return go(next)
+
+
+@router.post("/sources/{source_id}/interval")
+async def choose_interval(
+    parts: WithParts, reader: CurrentReader, source_id: Id, minutes: Annotated[str, Form(max_length=10)] = ""
+) -> Response:
+    if (minutes and not minutes.isascii()) or (minutes and not minutes.isdigit()):
+        raise BadInput("An interval is a number of minutes.")
+    wanted = int(minutes) if minutes else None
+    await parts.db.write(sources.choose_interval, reader, source_id, wanted, parts.usual_interval, parts.now())
+    parts.wake()
+    return go(f"/sources/{source_id}")
 
 
 @router.post("/sources/{source_id}/unfollow")

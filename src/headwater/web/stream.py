@@ -66,7 +66,15 @@ async def post_page(
     """Renders a post in full. With `images`, the reader agreed to load images that are not saved from elsewhere."""
     found = await parts.db.read(posts.view, reader, post_id)
     shown = PostImages(found.images, images or parts.settings.remote_images == "show")
-    page = show(request, "post.html", post=found.post, past=found.past, images=shown, section="stream")
+    page = show(
+        request,
+        "post.html",
+        post=found.post,
+        past=found.past,
+        thinned=found.thinned,
+        images=shown,
+        section="stream",
+    )
     if shown.remote:
         page.headers["Content-Security-Policy"] = page_policy(remote_images=True)
     return page

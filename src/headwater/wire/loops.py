@@ -81,6 +81,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
     tools = VisitTools(
         fetch=client.fetch,
+        fetch_first=partial(client.fetch, first=True),
         parsers=parsers,
         now=parts.now,
         chance=random.random,
@@ -257,6 +258,7 @@ def periodic_tools(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]]
         lease_for=timedelta(seconds=settings.lease_seconds),
         hot_for=timedelta(hours=settings.hot_cache_ttl_hours),
         visits_kept=timedelta(days=settings.visit_history_days),
+        versions_kept=settings.post_versions,
         limits=AlertLimits(
             settings.monitor_api_threshold,
             settings.monitor_cache_hit_threshold,

@@ -20,7 +20,7 @@ from headwater.errors import BadSetting
 from headwater.events.delivery import Consumer
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
-from headwater.model import Reader
+from headwater.model import Credential, Reader
 from headwater.parse.pool import Parsers
 from headwater.settings import Loaded, Settings
 from headwater.store.db import Database
@@ -75,8 +75,17 @@ class Parts:
             embeddings=self.settings.fold_embeddings,
         )
 
+    @property
+    def usual_interval(self) -> timedelta:
+        """How often a source is visited that has no tier and for which nobody chose an interval."""
+        return timedelta(seconds=self.settings.check_interval_seconds)
+
     def seal(self, secret: str) -> bytes:
         return self.vault.seal(secret)
+
+    def credential(self, secret: str) -> Credential:
+        """Encrypts the name and password of a source."""
+        return self.vault.credential(secret)
 
     def unseal(self, sealed: bytes) -> str:
         return self.vault.open(sealed)
@@ -117,7 +126,9 @@ def open_parts(loaded: Loaded) -> Parts:
 
 def prepare_store(parts: Parts) -> Reader:
     """Upgrades the schema and returns the owner, who is created the first time."""
-    return instance.prepare(parts.db, timedelta(hours=parts.settings.hot_cache_ttl_hours), parts.now())
+    owner = instance.prepare(parts.db, timedelta(hours=parts.settings.hot_cache_ttl_hours), parts.now())
+    instance.key_credentials(parts.db, parts.unseal, parts.credential)
+    return owner
 
 
 def home(settings: Settings) -> str:

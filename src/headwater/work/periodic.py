@@ -17,14 +17,14 @@ from headwater.crawl import monitors, warm_up
 from headwater.crawl.monitors import AlertLimits
 from headwater.errors import HeadwaterError
 from headwater.follow import pool
-from headwater.store import visits
+from headwater.store import posts, visits
 from headwater.store.db import Database
 from headwater.store.people import accounts, deliveries
 from headwater.store.posts import hot
 from headwater.store.sources import leases
 from headwater.store.sources import pool as pooled
 from headwater.store.sources.limits import Budget
-from headwater.store.visits import metrics
+from headwater.store.visits import metrics, tasks
 from headwater.waiting import run_until, wait
 
 ANALYSIS, MAINTENANCE, CLEANUP, CRAWLER, MONITORING = QUEUES = (
@@ -47,6 +47,7 @@ class JobTools(NamedTuple):
     lease_for: timedelta
     hot_for: timedelta
     visits_kept: timedelta
+    versions_kept: int
     limits: AlertLimits
     budget: Budget
     visit_due: Callable[[], Awaitable[object]]
@@ -76,6 +77,19 @@ async def _incremental(tools: JobTools) -> object:
 async def _clean_hot(tools: JobTools) -> int:
     posts = await tools.db.write(hot.clean, tools.hot_for, tools.now())
     return posts + await tools.db.write(pooled.remove_expired_listings, tools.now())
+
+
+async def _forget_visits(tools: JobTools) -> int:
+    await tools.db.write(tasks.forget, tools.now())
+    return await tools.db.write(visits.forget_before, tools.now() - tools.visits_kept)
+
+
+async def _thin_versions(tools: JobTools) -> int:
+    """Returns how many posts had too many texts."""
+    posts_thinned = 0
+    while tools.versions_kept and (count := await tools.db.write(posts.thin_versions, tools.versions_kept)):
+        posts_thinned += count
+    return posts_thinned
 
 
 JOBS = (
@@ -192,8 +206,16 @@ JOBS = (
         _HOUR,
         CLEANUP,
         "tasks.maintenance.forget_visits",
-        "Deletes old visit records.",
-        lambda tools: tools.db.write(visits.forget_before, tools.now() - tools.visits_kept),
+        "Deletes old visit records, and results of tasks after a day.",
+        _forget_visits,
+    ),
+    Job(
+        "thin-versions",
+        _HOUR,
+        CLEANUP,
+        "tasks.maintenance.thin_versions",
+        "Deletes earlier texts of posts that have too many of them (HEADWATER_POST_VERSIONS).",
+        _thin_versions,
     ),
     Job(
         "forget-events",

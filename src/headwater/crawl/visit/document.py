@@ -31,6 +31,7 @@ from headwater.crawl.visit.shared import (
     conditional,
     failed,
     interval,
+    least_wait,
     next_check,
     send,
     state_after,
@@ -169,6 +170,8 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
     else:
         outcome = status = "ok" if page.posts else "empty"
     ttl = page.facts.ttl_seconds if page else None
+    now, every = tools.now(), _with_trust(interval(due, tools), due.push_trust)
+    wished = least_wait(every, wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response)))
     return Visit(
         source_id=due.source.id,
         lease=due.lease,
@@ -176,12 +179,8 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
         seconds=seconds,
         outcome=outcome,
         status=status,
-        next_check_at=next_check(
-            tools.now(),
-            _with_trust(interval(due, tools), due.push_trust),
-            chance=tools.chance(),
-            wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response)),
-        ),
+        next_check_at=next_check(now, every, wished, chance=tools.chance()),
+        not_before=now + wished,
         state=found.state,
         posts=page.posts if page else [],
         comments=page.comments if page else [],

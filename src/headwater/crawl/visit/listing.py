@@ -42,6 +42,7 @@ from headwater.crawl.visit.shared import (
     deferred,
     failed,
     interval,
+    least_wait,
     next_check,
     send,
     state_after,
@@ -275,13 +276,11 @@ class ListVisit:
         only_news = self._kind.tells_watermark and self._due.state.last_seen_created_at is not None
         is_empty = self._list_pages > 0 and not self._named and self.checkpoint.current_page <= 1 and not only_news
         outcome = "empty" if is_empty else "ok" if brought else "unchanged"
-        next_at = next_check(
-            self._tools.now(),
-            interval(self._due, self._tools),
-            chance=self._tools.chance(),
-            wishes=(self._requests.fresh_for,),
-        )
-        return self._visit(outcome, next_at)._replace(status="empty" if is_empty else self._good_status())
+        now, every = self._tools.now(), interval(self._due, self._tools)
+        wished = least_wait(every, wishes=(self._requests.fresh_for,))
+        next_at = next_check(now, every, wished, chance=self._tools.chance())
+        status = "empty" if is_empty else self._good_status()
+        return self._visit(outcome, next_at)._replace(status=status, not_before=now + wished)
 
     def _interrupted(self, at: datetime, why: str | None = None) -> Visit:
         """Returns a visit that ended early. The crawl goes on with the next one."""

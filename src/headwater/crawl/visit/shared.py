@@ -2,7 +2,7 @@
 
 - start: `admitted` waits for the start time of the claim, `take_request` takes the first request out of a budget
 - ask: `conditional`, `authorized` and `send`
-- end: `failed` and `deferred` make the Visit; `next_check` says when to come again
+- end: `failed` and `deferred` make the Visit; `least_wait` and `next_check` say when to come again
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class VisitTools(NamedTuple):
 
     `gap` is the seconds between two requests to one host. `paused_until` has the hosts that get no request. `access`
     is for kinds of source that are asked through an API with a budget, `browser` for pages that are made by scripts.
-    `robots` says which pages a site lets programs read.
+    `robots` says which pages a site lets programs read. `fetch_first` sends the requests of visits that a person asked
+    for before all others that wait.
     """
 
     fetch: Fetch
@@ -60,6 +61,7 @@ class VisitTools(NamedTuple):
     kinds: Mapping[str, Kind] = KINDS
     robots: Robots | None = None
     browser: Fetch | None = None
+    fetch_first: Fetch | None = None
 
 
 def lease_is_too_short(due: DueSource, tools: VisitTools) -> bool:
@@ -157,10 +159,9 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
     now, http_status = tools.now(), error.facts.get("http_status")
     retry_after, pause = error.facts.get("retry_after"), pause_of(error)
     blames_source = not (http_status == 429 or is_our_network(error) or isinstance(error, NotAsked))
-    next_at = next_check(
-        now,
-        interval(due, tools),
-        chance=tools.chance(),
+    every, chance = interval(due, tools), tools.chance()
+    back_off = least_wait(
+        every,
         retry_after=retry_after if isinstance(retry_after, timedelta) else None,
         failures=due.consecutive_failures + blames_source,
     )
@@ -174,7 +175,8 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
         seconds=seconds,
         outcome="failed",
         status=_status_after(due, error, blames_source),
-        next_check_at=next_at,
+        next_check_at=next_check(now, every, back_off, chance=chance),
+        not_before=now + back_off,
         state=due.state,
         http_status=http_status if isinstance(http_status, int) else None,
         error_code=error.code,
@@ -209,21 +211,18 @@ def deferred(due: DueSource, now: datetime, until: datetime, why: str) -> Visit:
     )
 
 
-def next_check(
-    now: datetime,
+def least_wait(
     interval: timedelta,
     *,
-    chance: float,
     wishes: tuple[timedelta | None, ...] = (),
     retry_after: timedelta | None = None,
     failures: int = 0,
-) -> datetime:
-    """Returns when to come again: the latest of our interval, what the source wishes, and the back-off. Pure.
+) -> timedelta:
+    """Returns how long to wait at least: as long as the source wishes, and as the back-off demands. Pure.
 
-    `chance` is a random number in [0, 1) that adds up to 10 % of jitter. The back-off doubles with each failure, is
-    capped, and never stops for good.
+    The back-off doubles with each failure, is capped, and never stops for good.
     """
-    wait = interval
+    wait = timedelta(0)
     for wish in wishes:
         if wish is not None:
             wait = max(wait, min(wish, LONGEST_WISH))
@@ -231,8 +230,24 @@ def next_check(
         wait = max(wait, min(interval * 2 ** min(failures - 1, 10), LONGEST_BACK_OFF))
     if retry_after is not None:
         wait = max(wait, retry_after)
-    return now + wait * (1 + JITTER * chance)
+    return wait
+
+
+def next_check(now: datetime, interval: timedelta, at_least: timedelta, *, chance: float) -> datetime:
+    """Returns when to come again: after our interval, or after the longer wait that `least_wait` demands. Pure.
+
+    `chance` is a random number in [0, 1) that adds up to 10 % of jitter.
+    """
+    return now + max(interval, at_least) * (1 + JITTER * chance)
 
 
 def interval(due: DueSource, tools: VisitTools) -> timedelta:
-    return timedelta(seconds=due.interval_seconds) if due.interval_seconds else tools.interval
+    """Returns how often a source is visited: what its readers chose, else by its tier, else as all sources are.
+
+    A reader who chose nothing still gets the usual interval, even if another one chose a longer one.
+    """
+    usual = timedelta(seconds=due.interval_seconds) if due.interval_seconds else tools.interval
+    if due.chosen_seconds is None:
+        return usual
+    chosen = timedelta(seconds=due.chosen_seconds)
+    return chosen if due.chosen_by_all else min(chosen, usual)

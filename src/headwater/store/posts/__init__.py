@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -65,12 +65,16 @@ _keep_version = portable(
     SELECT id, version, text_norm_hash, url, title, content, author, extra, valid_from, ? FROM posts WHERE id = ?"""
 )
 _edit = portable(
-    """UPDATE posts SET text_norm_hash = :text_norm_hash, version = version + 1, url = :url, url_key = :url_key,
+    """UPDATE posts SET text_norm_hash = :text_norm_hash, version = version + 1, revision = revision + 1,
+        url = :url, url_key = :url_key,
         title = :title, content = :content, author = :author, fetched_at = :now, valid_from = :now, score = :score,
         num_comments = :num_comments, lang = :lang, extra = :extra
     WHERE id = :id"""
 )
-_touch = portable("UPDATE posts SET score = ?, num_comments = ?, fetched_at = ? WHERE id = ?")
+_touch = portable("UPDATE posts SET score = ?, num_comments = ?, fetched_at = ?, revision = revision + 1 WHERE id = ?")
+_crowded = portable("SELECT post_id FROM post_versions GROUP BY post_id HAVING count(*) > ? LIMIT ?")
+_spans = portable("SELECT version, valid_from, valid_to FROM post_versions WHERE post_id = ? ORDER BY version")
+_delete_version = portable("DELETE FROM post_versions WHERE post_id = ? AND version = ?")
 _last_id = Prepared(sqlite="SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0)")
 _next_ids = Prepared(postgresql="SELECT nextval('posts_id_seq') FROM generate_series(1, ?)")
 
@@ -186,6 +190,28 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
     return stored
 
 
+def thin_versions(conn: Connection, kept: int, limit: int = 500) -> int:
+    """Deletes earlier texts of posts that have more than `kept` of them. Returns how many posts had too many.
+
+    A post that changes with every visit would otherwise be stored once for every visit.
+    """
+    crowded = _crowded.values(conn, kept, limit)
+    for post_id in crowded:
+        spans = [(version, moment(until) - moment(since)) for version, since, until in _spans.all(conn, post_id)]
+        _delete_version.many(conn, [(post_id, version) for version in too_many(spans, kept)])
+    return len(crowded)
+
+
+def too_many(spans: Sequence[tuple[int, timedelta]], kept: int) -> list[int]:
+    """Returns the versions to delete, of (version, how long it was current), so that `kept` remain. Pure.
+
+    Those go first that were current for the shortest time; the first and the last stay as long as they can.
+    """
+    ends = {spans[0][0]: 2, spans[-1][0]: 1} if spans else {}
+    by_worth = sorted(spans, key=lambda span: (ends.get(span[0], 0), span[1], -span[0]))
+    return [version for version, _ in by_worth[: max(0, len(spans) - kept)]]
+
+
 def _reserved_ids(conn: Connection, count: int) -> Sequence[int]:
     """Returns ids for new posts before they are written, so that a batch is one statement and events can name them."""
     if not count:
@@ -204,6 +230,7 @@ def _inserted(post_id: int, source_id: int, post: Post, key: int | None, now: da
         "source_post_id": post.source_post_id,
         "text_norm_hash": post.text_hash,
         "version": 1,
+        "revision": 1,
         "url": post.url,
         "url_key": key,
         "title": post.title,

@@ -109,6 +109,7 @@ _folders = portable(
 )
 _VERSION = columns(PostVersion)
 _current_version = portable(f"SELECT {_VERSION.replace('valid_to', 'NULL')} FROM posts WHERE id = ?", row=PostVersion)
+_revision = portable("SELECT revision FROM posts WHERE id = ?")
 _past_versions = portable(
     f"SELECT {_VERSION} FROM post_versions WHERE post_id = ? ORDER BY version DESC", row=PostVersion
 )
@@ -278,6 +279,11 @@ def versions(conn: Connection, reader: Reader, post_id: int) -> list[PostVersion
     if one_post(conn, reader, post_id) is None:
         return []
     return [*_current_version.all(conn, post_id), *_past_versions.all(conn, post_id)]
+
+
+def revision(conn: Connection, post_id: int) -> int:
+    """Returns how many states of a post were seen: each other text, score or number of comments is one."""
+    return int(_revision.value(conn, post_id))
 
 
 def version_at(found: Sequence[PostVersion], at: datetime) -> PostVersion | None:

@@ -1,7 +1,7 @@
 """Sources and who follows them.
 
-The rest of the package: `leases` says which source is visited now, `limits` how much a server may be asked, `pool` how
-often a source is visited, and `hubs` which sources are pushed.
+The rest of the package: `leases` says which source is visited now, `schedule` what people want visited and how often,
+`limits` how much a server may be asked, `pool` how often a source is visited, and `hubs` which sources are pushed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater import urls
-from headwater.model import Reader
+from headwater.model import Credential, Reader
+from headwater.store.sources import schedule
 from headwater.store.sql import Prepared, json_text, json_value, portable
 
 SILENT_AFTER = timedelta(days=60)
 
 
 class WatchedSource(NamedTuple):
-    """A source as a reader sees it: what it is, how it is doing, when it was and will be checked."""
+    """A source as a reader sees it: what it is, how it is doing, when it was and will be checked.
+
+    `refresh_interval` is what the reader chose, in minutes.
+    """
 
     id: int
     kind: str
@@ -45,15 +49,35 @@ class WatchedSource(NamedTuple):
     truncated: bool
     note: str
     gap_at: datetime | None
+    refresh_interval: int | None
+    has_password: bool
 
 
 class Added(NamedTuple):
-    """`changed`: the source was known, and is read in another way from now on."""
+    """`changed`: the source was known, and is read in another way from now on. `revived`: it was retired until now."""
 
     source_id: int
     new_source: bool
     new_subscription: bool
     changed: bool = False
+    revived: bool = False
+
+
+class NewSource(NamedTuple):
+    """A source to follow, and the folder and title that the reader gives it."""
+
+    kind: str
+    address: str
+    host: str
+    credential: Credential | None = None
+    settings: Mapping[str, Any] = {}
+    folder: str | None = None
+    title: str | None = None
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What the source is. Others than this name and password at the same address are another source."""
+        return self.address, self.credential.key if self.credential else ""
 
 
 class Followed(NamedTuple):
@@ -66,20 +90,30 @@ class Followed(NamedTuple):
 
 _OWN = "tenant_id = ? AND user_id = ?"
 _insert_source = portable(
-    """INSERT INTO sources (kind, address, host, title, settings, created_at, next_check_at)
-    VALUES (:kind, :address, :host, :title, :settings, :now, :now) ON CONFLICT (address) DO NOTHING RETURNING id"""
+    """INSERT INTO sources (kind, address, credential_key, credential, host, settings, created_at, next_check_at)
+    VALUES (:kind, :address, :credential_key, :credential, :host, :settings, :now, :now)
+    ON CONFLICT (address, credential_key) DO NOTHING"""
 )
 _subscribe = portable(
     """INSERT INTO subscriptions (tenant_id, user_id, source_id, folder, title, created_at)
-    VALUES (:tenant_id, :user_id, :source_id, :folder, :title, :now) ON CONFLICT DO NOTHING RETURNING source_id"""
+    VALUES (:tenant_id, :user_id, :source_id, :folder, :title, :now) ON CONFLICT DO NOTHING"""
 )
 _how_read = portable("SELECT kind, settings FROM sources WHERE id = ?")
 _read_as = portable(
     """UPDATE sources SET kind = ?, settings = ?, note = '', etag = NULL, last_modified = NULL, body_hash = NULL,
         validated_at = NULL, next_check_at = ? WHERE id = ?"""
 )
-_set_credential = portable("UPDATE sources SET credential = ? WHERE id = ?")
-_activate = portable("UPDATE sources SET active = ?, next_check_at = ? WHERE id = ? AND NOT active")
+_drop_credential = portable("UPDATE sources SET credential = NULL, credential_key = '' WHERE id = ?")
+_unkeyed = portable("SELECT id, credential FROM sources WHERE credential_key LIKE ?")
+_set_key = portable(
+    """UPDATE sources SET credential_key = ? WHERE id = ? AND NOT EXISTS
+        (SELECT 1 FROM sources o WHERE o.address = sources.address AND o.credential_key = ?)"""
+)
+_key_aliases = portable("UPDATE source_aliases SET credential_key = ? WHERE source_id = ?")
+_activate = portable("UPDATE sources SET active = ?, next_check_at = ? WHERE id IN (?) AND NOT active")
+_revive = portable(
+    "UPDATE sources SET active = ?, next_check_at = ?, asked_at = ? WHERE id = ? AND NOT active AND status = 'retired'"
+)
 _unsubscribe = portable(f"DELETE FROM subscriptions WHERE {_OWN} AND source_id = ?")
 _deactivate_unfollowed = portable(
     """UPDATE sources SET active = ? WHERE id = ? AND NOT EXISTS
@@ -93,6 +127,12 @@ _set_title = portable(f"UPDATE subscriptions SET title = ? WHERE {_OWN} AND sour
 _set_folder = portable(f"UPDATE subscriptions SET folder = ? WHERE {_OWN} AND source_id = ?")
 
 _subscribed = portable(f"SELECT source_id FROM subscriptions WHERE {_OWN} AND source_id = ?")
+_subscribed_among = portable(f"SELECT source_id FROM subscriptions WHERE {_OWN} AND source_id IN (?)")
+_count_followed = portable(f"SELECT count(*) FROM subscriptions WHERE {_OWN}")
+_followed_addresses = portable(
+    """SELECT s.address, s.credential_key FROM sources s JOIN subscriptions f ON f.source_id = s.id
+    WHERE f.tenant_id = ? AND f.user_id = ?"""
+)
 _followed_ids = portable(f"SELECT source_id FROM subscriptions WHERE {_OWN}")
 _followed_among = portable(
     "SELECT tenant_id, user_id, source_id FROM subscriptions WHERE source_id IN (?) AND user_id IN (?)", row=Followed
@@ -107,63 +147,112 @@ _followed_by_status = portable(
 )
 _counts_by_status = portable("SELECT status, count(*) FROM sources WHERE active GROUP BY status")
 
-_at = portable("SELECT id FROM sources WHERE address = ?")
-_at_alias = portable("SELECT source_id FROM source_aliases WHERE address = ?")
-_address = portable("SELECT address FROM sources WHERE id = ?")
+_at = portable("SELECT id FROM sources WHERE address = ? AND credential_key = ?")
+_at_alias = portable("SELECT source_id FROM source_aliases WHERE address = ? AND credential_key = ?")
+_at_any = portable("SELECT address, credential_key, id FROM sources WHERE address IN (?)")
+_aliases_among = portable("SELECT address, credential_key, source_id FROM source_aliases WHERE address IN (?)")
+_followed_at = portable(
+    """SELECT s.id FROM sources s JOIN subscriptions f ON f.source_id = s.id
+    WHERE f.tenant_id = ? AND f.user_id = ? AND s.address = ? ORDER BY s.credential_key"""
+)
+_followed_at_alias = portable(
+    """SELECT a.source_id FROM source_aliases a JOIN subscriptions f ON f.source_id = a.source_id
+    WHERE f.tenant_id = ? AND f.user_id = ? AND a.address = ? ORDER BY a.credential_key"""
+)
+_identity = portable("SELECT address, credential_key FROM sources WHERE id = ?")
 _move = portable("UPDATE sources SET address = ?, host = ? WHERE id = ?")
 _add_alias = portable(
-    "INSERT INTO source_aliases (address, source_id) SELECT address, ? FROM sources WHERE id = ? "
-    "ON CONFLICT (address) DO UPDATE SET source_id = excluded.source_id"
+    """INSERT INTO source_aliases (address, credential_key, source_id)
+    SELECT address, credential_key, ? FROM sources WHERE id = ?
+    ON CONFLICT (address, credential_key) DO UPDATE SET source_id = excluded.source_id"""
 )
-_drop_alias = portable("DELETE FROM source_aliases WHERE address = ?")
+_drop_alias = portable("DELETE FROM source_aliases WHERE address = ? AND credential_key = ?")
 _repoint_aliases = portable("UPDATE source_aliases SET source_id = ? WHERE source_id = ?")
 _move_followers = portable(
-    """INSERT INTO subscriptions (tenant_id, user_id, source_id, title, folder, created_at)
-    SELECT tenant_id, user_id, CAST(? AS BIGINT), title, folder, created_at FROM subscriptions WHERE source_id = ?
-    ON CONFLICT DO NOTHING"""
+    """INSERT INTO subscriptions (tenant_id, user_id, source_id, title, folder, created_at, interval_seconds)
+    SELECT tenant_id, user_id, CAST(? AS BIGINT), title, folder, created_at, interval_seconds
+    FROM subscriptions WHERE source_id = ? ON CONFLICT DO NOTHING"""
 )
 _activate_unless_retired = portable("UPDATE sources SET active = ? WHERE id = ? AND status <> 'retired'")
+_move_tasks = portable("UPDATE visit_tasks SET source_id = ? WHERE source_id = ?")
 _drop = portable("DELETE FROM sources WHERE id = ?")
 
 
-def add(
-    conn: Connection,
-    reader: Reader,
-    *,
-    kind: str,
-    address: str,
-    host: str,
-    now: datetime,
-    title: str = "",
-    folder: str | None = None,
-    custom_title: str | None = None,
-    credential: bytes | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> Added:
-    """Follows a source, which is created if it is new, and is due at once. Doing it twice changes nothing."""
-    source_id = source_at(conn, address)
-    new_source = source_id is None
-    if source_id is None:
-        source_id = _insert_source.value(
-            conn, kind=kind, address=address, host=host, title=title, settings=json_text(dict(settings or {})), now=now
-        )
-        new_source = source_id is not None
-        source_id = source_id if new_source else source_at(conn, address)
-        assert source_id is not None
-    if credential is not None:
-        _set_credential.once(conn, credential, source_id)
-    subscribed = _subscribe.all(
+def add(conn: Connection, reader: Reader, wanted: NewSource, now: datetime, *, revive: bool = True) -> Added:
+    """Follows a source, which is created if it is new, and is due at once. Doing it twice changes nothing.
+
+    A source that is retired is visited again, if `revive` says so.
+    """
+    [added] = add_all(conn, reader, [wanted], now)
+    revived = revive and not added.new_source and bool(_revive.once(conn, True, now, now, added.source_id))
+    return added._replace(revived=revived)
+
+
+def add_all(conn: Connection, reader: Reader, wanted: Sequence[NewSource], now: datetime) -> list[Added]:
+    """Follows these sources, with a few statements for all of them. Returns what was done about each."""
+    missing = {one.identity: one for one in reversed(wanted)}
+    known = _sources_at(conn, [one.address for one in wanted])
+    missing = {identity: one for identity, one in missing.items() if identity not in known}
+    _insert_source.many(conn, [_inserted(one, now) for one in reversed(missing.values())])
+    if missing:
+        known |= _sources_at(conn, [address for address, _ in missing])
+    ids = [known[one.identity] for one in wanted]
+    had = set(_subscribed_among.values(conn, reader.tenant_id, reader.user_id, ids))
+    added = []
+    for one, source_id in zip(wanted, ids, strict=True):
+        is_new = missing.pop(one.identity, None) is not None
+        added.append(Added(source_id, is_new, source_id not in had))
+        had.add(source_id)
+    _subscribe.many(
         conn,
-        tenant_id=reader.tenant_id,
-        user_id=reader.user_id,
-        source_id=source_id,
-        folder=folder,
-        title=custom_title,
-        now=now,
+        [
+            {
+                "tenant_id": reader.tenant_id,
+                "user_id": reader.user_id,
+                "source_id": done.source_id,
+                "folder": one.folder,
+                "title": one.title,
+                "now": now,
+            }
+            for one, done in zip(wanted, added, strict=True)
+            if done.new_subscription
+        ],
     )
-    if subscribed and not new_source:
-        _activate.once(conn, True, now, source_id)
-    return Added(source_id, new_source, bool(subscribed))
+    gained = [done.source_id for done in added if done.new_subscription and not done.new_source]
+    if gained:
+        _activate.once(conn, True, now, gained)
+        schedule.apply_choices(conn, gained)
+    return added
+
+
+def _sources_at(conn: Connection, addresses: Sequence[str]) -> dict[tuple[str, str], int]:
+    """Returns the sources that have these addresses, or had them, by address and key."""
+    found = _aliases_among.all(conn, list(addresses)) + _at_any.all(conn, list(addresses))
+    return {(address, key): source_id for address, key, source_id in found}
+
+
+def _inserted(wanted: NewSource, now: datetime) -> dict[str, Any]:
+    address, key = wanted.identity
+    return {
+        "kind": wanted.kind,
+        "address": address,
+        "credential_key": key,
+        "credential": wanted.credential.sealed if wanted.credential else None,
+        "host": wanted.host,
+        "settings": json_text(dict(wanted.settings)),
+        "now": now,
+    }
+
+
+def without_key(conn: Connection) -> list[tuple[int, bytes]]:
+    """Returns sources with their passwords that were stored before keys were derived from passwords."""
+    return [(source_id, bytes(sealed)) for source_id, sealed in _unkeyed.all(conn, "unknown:%")]
+
+
+def set_key(conn: Connection, source_id: int, key: str) -> None:
+    """Sets the key of a source, unless another one has it already."""
+    if _set_key.once(conn, key, source_id, key):
+        _key_aliases.once(conn, key, source_id)
 
 
 def read_as(conn: Connection, source_id: int, kind: str, settings: Mapping[str, Any], now: datetime) -> bool:
@@ -178,6 +267,7 @@ def read_as(conn: Connection, source_id: int, kind: str, settings: Mapping[str, 
 def remove(conn: Connection, reader: Reader, source_id: int) -> bool:
     """Stops following a source. It keeps its posts, and is not visited once nobody follows it."""
     gone = _unsubscribe.once(conn, reader.tenant_id, reader.user_id, source_id)
+    schedule.apply_choices(conn, [source_id])
     _deactivate_unfollowed.once(conn, False, source_id)
     return bool(gone)
 
@@ -200,7 +290,8 @@ def make_due(conn: Connection, source_ids: Sequence[int], now: datetime) -> int:
 _WATCHED = """SELECT s.id, s.kind, s.address, COALESCE(NULLIF(f.title, ''), NULLIF(s.title, ''), s.address), f.folder,
         s.site_url, s.status, s.active, s.created_at, s.last_crawled_at, s.next_check_at,
         COALESCE(s.lease_until > :now, FALSE), s.waits_for, s.last_seen_created_at, s.interval_seconds,
-        s.consecutive_failures, s.failing_since, s.last_error_code, s.last_error, s.truncated, s.note, s.gap_at
+        s.consecutive_failures, s.failing_since, s.last_error_code, s.last_error, s.truncated, s.note, s.gap_at,
+        f.interval_seconds / 60, s.credential IS NOT NULL
     FROM sources s JOIN subscriptions f ON f.source_id = s.id
     WHERE f.tenant_id = :tenant_id AND f.user_id = :user_id"""
 _SHOWN_TITLE = "lower(COALESCE(NULLIF(f.title, ''), NULLIF(s.title, ''), s.address))"
@@ -276,17 +367,29 @@ def _is_silent(source: WatchedSource, now: datetime) -> bool:
     return source.status == "ok" and newest is not None and now - newest > SILENT_AFTER
 
 
-def find(conn: Connection, reader: Reader, name: str) -> int | None:
-    """Returns the id of a followed source by its address, a former address or its id."""
-    source_id = int(name) if name.isdigit() else source_at(conn, name)
-    if source_id is None:
-        return None
-    found: int | None = _subscribed.value(conn, reader.tenant_id, reader.user_id, source_id)
-    return found
+def find(conn: Connection, reader: Reader, name: str) -> list[int]:
+    """Returns the ids of followed sources by their address, a former address or an id.
+
+    Several sources have one address if they have different passwords. The one without a password is the first.
+    """
+    if name.isdigit():
+        return _subscribed.values(conn, reader.tenant_id, reader.user_id, int(name))
+    found = _followed_at.values(conn, reader.tenant_id, reader.user_id, name)
+    return found or _followed_at_alias.values(conn, reader.tenant_id, reader.user_id, name)
 
 
 def followed_ids(conn: Connection, reader: Reader) -> list[int]:
     return _followed_ids.values(conn, reader.tenant_id, reader.user_id)
+
+
+def count_followed(conn: Connection, reader: Reader) -> int:
+    return int(_count_followed.value(conn, reader.tenant_id, reader.user_id))
+
+
+def count_new(conn: Connection, reader: Reader, wanted: Sequence[NewSource]) -> int:
+    """Returns how many of these sources the reader does not follow yet. Former addresses count as new."""
+    followed = set(_followed_addresses.all(conn, reader.tenant_id, reader.user_id))
+    return len({one.identity for one in wanted} - followed)
 
 
 def followed_among(conn: Connection, source_ids: Sequence[int], user_ids: Sequence[int]) -> set[Followed]:
@@ -322,10 +425,10 @@ def counts_by_status(conn: Connection) -> dict[str, int]:
     return dict(_counts_by_status.all(conn))
 
 
-def source_at(conn: Connection, address: str) -> int | None:
-    """Returns the source that has this address, or had it."""
-    found: int | None = _at.value(conn, address)
-    return _at_alias.value(conn, address) if found is None else found
+def source_at(conn: Connection, address: str, credential_key: str = "") -> int | None:
+    """Returns the source that has this address, or had it, with this name and password."""
+    found: int | None = _at.value(conn, address, credential_key)
+    return _at_alias.value(conn, address, credential_key) if found is None else found
 
 
 def move(conn: Connection, source_id: int, address: str, *, newcomer: bool) -> int:
@@ -335,19 +438,24 @@ def move(conn: Connection, source_id: int, address: str, *, newcomer: bool) -> i
     (nothing was read yet) is merged into it, and a source with posts stays as it is. Returns the id of the source that
     has the address, or of the source that stays.
     """
-    other: int | None = _at.value(conn, address)
+    [(before, key)] = _identity.all(conn, source_id)
+    # A password is only for the server that it was given for.
+    new_key = key if urls.same_server(before, address) else ""
+    other: int | None = _at.value(conn, address, new_key)
     if other is None:
-        if not urls.same_server(_address.value(conn, source_id), address):
-            _set_credential.once(conn, None, source_id)  # a password is only for the server that it was given for
         _add_alias.once(conn, source_id, source_id)
+        if key and not new_key:
+            _drop_credential.once(conn, source_id)
         _move.once(conn, address, urls.host_of(urls.split(address)), source_id)
-        _drop_alias.once(conn, address)
+        _drop_alias.once(conn, address, new_key)
         return source_id
     if other == source_id or not newcomer:
         return source_id
     _repoint_aliases.once(conn, other, source_id)
     _add_alias.once(conn, other, source_id)
     _move_followers.once(conn, other, source_id)
+    _move_tasks.once(conn, other, source_id)
+    schedule.apply_choices(conn, [other])
     _activate_unless_retired.once(conn, True, other)
     _drop.once(conn, source_id)
     return other

@@ -4,6 +4,9 @@ A claim is one transaction. Due sources are taken in order, and each host gives 
 whose slot is further away than `LOOK_AHEAD` is put back with a ticket for that slot: it is deferred, not failed. A
 ticket that was missed during downtime is exchanged for a new one, so that a restart with thousands of due sources does
 not send thousands of requests at once.
+
+What a person asked for goes first: it is claimed before everything that is due, and takes the first ticket at its host,
+whose owner goes to the end of that queue, or takes over the ticket that the source had.
 """
 
 from __future__ import annotations
@@ -52,6 +55,9 @@ class _FreeSource(NamedTuple):
     turn_at: datetime | None
     credential: bytes | None
     note: str
+    chosen_seconds: int | None
+    chosen_by_all: bool
+    asked_at: datetime | None
     push_trust: int | None
 
 
@@ -64,6 +70,19 @@ _select_due = portable(
     f"{_FREE} AND active AND next_check_at <= ? ORDER BY next_check_at LIMIT ?",
     postgresql=" FOR UPDATE SKIP LOCKED",
     row=_FreeSource,
+)
+# Written so that no planner reads everything that is due instead of the few that were asked for.
+_IS_ASKED = "asked_at IS NOT NULL AND CASE WHEN active THEN next_check_at <= ? ELSE FALSE END"
+_select_asked = portable(
+    f"{_FREE} AND {_IS_ASKED} ORDER BY asked_at LIMIT ?",
+    postgresql=" FOR UPDATE SKIP LOCKED",
+    row=_FreeSource,
+)
+_count_asked = portable(f"SELECT count(*) FROM sources WHERE {_IS_ASKED} AND (lease_until IS NULL OR lease_until <= ?)")
+_first_ticket = portable(
+    """SELECT id, turn_at FROM sources WHERE host = ? AND turn_at >= ? AND turn_at < ? AND asked_at IS NULL
+        AND (lease_until IS NULL OR lease_until <= ?) ORDER BY turn_at LIMIT 1""",
+    postgresql=" FOR UPDATE SKIP LOCKED",
 )
 _select_named = portable(f"{_FREE} AND id IN (?)", postgresql=" FOR UPDATE SKIP LOCKED", row=_FreeSource)
 _select_hosts = portable(
@@ -153,8 +172,23 @@ def claim_due(
     conn: Connection, *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta, limit: int
 ) -> list[DueSource]:
     """Leases up to `limit` due sources. Those that have to wait for their host are put back with a ticket."""
-    rows = _select_due.all(conn, now, now, now, limit)
+    asked = _select_asked.all(conn, now, now, now, limit)
+    known = {row.id for row in asked}
+    due = _select_due.all(conn, now, now, now, limit) if len(asked) < limit else []
+    rows = [*asked, *(row for row in due if row.id not in known)][:limit]
     return _grant(conn, rows, now, lease, now + lease_for, gap)
+
+
+def claim_asked(
+    conn: Connection, *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta, limit: int
+) -> list[DueSource]:
+    """Leases up to `limit` sources whose visit a person asked for."""
+    return _grant(conn, _select_asked.all(conn, now, now, now, limit), now, lease, now + lease_for, gap)
+
+
+def is_asked(conn: Connection, now: datetime) -> bool:
+    """Returns whether a visit that a person asked for can be claimed."""
+    return bool(_count_asked.value(conn, now, now))
 
 
 def claim_named(
@@ -241,8 +275,10 @@ def _grant(
 ) -> list[DueSource]:
     if not rows:
         return []
+    before = _queues(conn, {row.host for row in rows}, now, gap)
+    if gap and any(row.asked_at for row in rows):
+        rows, before = _overtake(conn, rows, before, now, gap)
     waiting = [WaitingSource(row.host, row.turn_at) for row in rows]
-    before = _queues(conn, {source.host for source in waiting}, now, gap)
     slots, after = assign_slots(waiting, before, now, gap)
     granted = [(row, slot) for row, slot in zip(rows, slots, strict=True) if slot.granted]
     put_back = [(row, slot) for row, slot in zip(rows, slots, strict=True) if not slot.granted]
@@ -252,6 +288,34 @@ def _grant(
         changed = sorted(host for host in after if after[host] != before.get(host))
         _advance_host.many(conn, [(host, after[host].next_at) for host in changed])
     return [_due(row, lease, lease_until, slot.at) for row, slot in granted]
+
+
+def _overtake(
+    conn: Connection, rows: list[_FreeSource], queues: dict[str, HostQueue], now: datetime, gap: timedelta
+) -> tuple[list[_FreeSource], dict[str, HostQueue]]:
+    """Gives what a person asked for the first ticket at its host. Returns the rows and the queues as they are then.
+
+    Tickets only change hands, so that requests stay as far apart as they were. The rows of other claims are locked, and
+    keep theirs.
+    """
+    queues = dict(queues)
+    changed = {row.id: row for row in rows}
+    for row in [row for row in rows if row.asked_at]:
+        queue = queues.get(row.host, HostQueue(now))
+        earliest = max(now, queue.held_until) if queue.held_until else now
+        own = row.turn_at if row.turn_at and row.turn_at >= earliest else None
+        mine = own or max(earliest, queue.next_at)
+        if mine <= earliest + LOOK_AHEAD:
+            continue
+        for other_id, first in _first_ticket.all(conn, row.host, earliest, mine, now):
+            if own is None:
+                queues[row.host] = queue._replace(next_at=mine + max(gap, queue.gap))
+                _advance_host.once(conn, row.host, queues[row.host].next_at)
+            changed[row.id] = row._replace(turn_at=moment(first))
+            _defer.once(conn, mine - LOOK_AHEAD, mine, _why(row.host, Slot(mine, False, False)), other_id)
+            if other_id in changed:
+                changed[other_id] = changed[other_id]._replace(turn_at=mine)
+    return list(changed.values()), queues
 
 
 def _queues(conn: Connection, hosts: set[str], now: datetime, gap: timedelta) -> dict[str, HostQueue]:
@@ -287,4 +351,7 @@ def _due(row: _FreeSource, lease: str, lease_until: datetime, start_at: datetime
         credential=row.credential,
         note=row.note,
         push_trust=row.push_trust or 1,
+        chosen_seconds=row.chosen_seconds,
+        chosen_by_all=row.chosen_by_all,
+        is_asked=row.asked_at is not None,
     )

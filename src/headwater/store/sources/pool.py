@@ -115,6 +115,10 @@ _coverage = portable(
     f"""SELECT count(*), COALESCE(SUM(CASE WHEN expires_at > ? THEN 1 ELSE 0 END), 0)
     FROM (SELECT c.expires_at {_POOLED}) AS pooled"""
 )
+_count_waiting = portable(
+    """SELECT count(*) FROM sources WHERE kind IN (?) AND active AND (next_check_at <= ? OR waits_for IS NOT NULL)
+        AND (lease_until IS NULL OR lease_until <= ?)"""
+)
 _save_listing = portable(
     """INSERT INTO cached_listings (source_id, fetched_at, expires_at, posts) VALUES (?, ?, ?, ?)
     ON CONFLICT (source_id) DO UPDATE SET fetched_at = excluded.fetched_at, expires_at = excluded.expires_at,
@@ -197,6 +201,11 @@ def posts_by_day(conn: Connection, source_id: int, now: datetime, days: int) -> 
 def due_for_warm_up(conn: Connection, kinds: Sequence[str], before: datetime) -> list[Source]:
     """Returns the sources of the pool, of these kinds, whose listing is older than this, the oldest first."""
     return _due_for_warm_up.all(conn, list(kinds), before)
+
+
+def visits_waiting(conn: Connection, kinds: Sequence[str], now: datetime) -> int:
+    """Returns how many sources of these kinds wait for a visit."""
+    return int(_count_waiting.value(conn, list(kinds), now, now))
 
 
 def save_listings(conn: Connection, found: Sequence[Listing]) -> None:

@@ -41,7 +41,7 @@ from headwater.store.tables.sources import (
     source_aliases,
     sources,
 )
-from headwater.store.tables.visits import alerts, cached_listings, crawl_days, crawl_metrics, crawls
+from headwater.store.tables.visits import alerts, cached_listings, crawl_days, crawl_metrics, crawls, visit_tasks
 
 __all__ = [
     "alerts",
@@ -82,6 +82,7 @@ __all__ = [
     "subscriptions",
     "tenants",
     "users",
+    "visit_tasks",
     "webhook_deliveries",
     "webhooks",
 ]

@@ -48,6 +48,7 @@ subscriptions = sa.Table(
     sa.Column("folder", sa.Text),
     sa.Column("fold", sa.Boolean, nullable=False, server_default=sa.true()),  # False: its posts are never folded
     sa.Column("created_at", Moment, nullable=False),
+    sa.Column("interval_seconds", sa.Integer),  # how often the reader wants it to be visited; None: no wish
     sa.PrimaryKeyConstraint("tenant_id", "user_id", "source_id"),
     of_user(),
 )

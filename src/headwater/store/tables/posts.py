@@ -23,7 +23,8 @@ posts = sa.Table(
     refers_to("sources"),
     sa.Column("source_post_id", sa.Text, nullable=False),
     sa.Column("text_norm_hash", sa.LargeBinary, nullable=False),
-    sa.Column("version", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("version", sa.Integer, nullable=False, server_default="1"),  # of the text
+    sa.Column("revision", sa.Integer, nullable=False, server_default="1"),  # counts changes of score and comments, too
     sa.Column("url", sa.Text),
     sa.Column("url_key", BigId),
     sa.Column("title", sa.Text, nullable=False),

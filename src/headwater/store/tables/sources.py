@@ -21,13 +21,15 @@ sources = sa.Table(
     metadata,
     own_id(),
     sa.Column("kind", sa.String(20), nullable=False),
-    sa.Column("address", sa.Text, nullable=False, unique=True),
+    sa.Column("address", sa.Text, nullable=False),
     sa.Column("host", sa.Text, nullable=False),
     sa.Column("title", sa.Text, nullable=False, server_default=""),
     sa.Column("site_url", sa.Text),
     sa.Column("language", sa.Text),
     sa.Column("settings", Json, nullable=False, server_default="{}"),
     sa.Column("credential", sa.LargeBinary),  # encrypted name and password
+    # Derived from name and password, and part of what the source is: whoever gives others follows another source.
+    sa.Column("credential_key", sa.Text, nullable=False, server_default=""),
     sa.Column("active", sa.Boolean, nullable=False, server_default=sa.true()),
     sa.Column("created_at", Moment, nullable=False),
     # Validators and content of the last answer.
@@ -42,7 +44,12 @@ sources = sa.Table(
     # When it is visited, and by whom. A claim sets next_check_at to the end of the lease: a leased source is not due,
     # and becomes due again if its lease is lost.
     sa.Column("interval_seconds", sa.Integer),
+    sa.Column("chosen_seconds", sa.Integer),  # the shortest interval that a reader chose for it
+    sa.Column("chosen_by_all", sa.Boolean, nullable=False, server_default=sa.false()),  # each of its readers chose one
     sa.Column("next_check_at", Moment, nullable=False),
+    sa.Column("not_before", Moment),  # what the source itself wants, and the back-off: no choice goes below it
+    sa.Column("asked_at", Moment),  # a person asked for a visit, which goes before all others
+    sa.Column("task_id", sa.Text),  # the task that the next visit finishes
     sa.Column("turn_at", Moment),  # its slot in the queue of its host
     sa.Column("waits_for", sa.Text),
     *lease(),
@@ -65,9 +72,11 @@ sources = sa.Table(
     sa.Column("pinned_tier", sa.String(10)),  # a person's choice, whatever the average says
     sa.Column("categories", Json, nullable=False, server_default="[]"),
     sa.Column("pooled_at", Moment),  # None: it is not in the pool
+    sa.UniqueConstraint("address", "credential_key"),
     sqlite_autoincrement=True,
 )
 partial_index("ix_sources_due", sources.c.next_check_at, where="active")
+partial_index("ix_sources_asked", sources.c.asked_at, where="asked_at IS NOT NULL")
 sa.Index("ix_sources_host", sources.c.host)
 sa.Index("ix_sources_kind", sources.c.kind)
 partial_index("ix_sources_pooled", sources.c.last_crawled_at, where="pooled_at IS NOT NULL")
@@ -76,8 +85,10 @@ partial_index("ix_sources_asleep", sources.c.id, where="NOT active")
 source_aliases = sa.Table(
     "source_aliases",
     metadata,
-    sa.Column("address", sa.Text, primary_key=True),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("credential_key", sa.Text, nullable=False, server_default=""),
     refers_to("sources"),
+    sa.PrimaryKeyConstraint("address", "credential_key"),
 )
 sa.Index("ix_source_aliases_source_id", source_aliases.c.source_id)
 

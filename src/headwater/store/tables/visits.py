@@ -42,6 +42,22 @@ crawls = sa.Table(
 sa.Index("ix_crawls_source", crawls.c.source_id, crawls.c.id)
 sa.Index("ix_crawls_started_at", crawls.c.started_at)
 
+# Visits that were asked for, and their results, which are kept for a day: see store/visits/tasks.py.
+visit_tasks = sa.Table(
+    "visit_tasks",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    refers_to("sources"),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("finished_at", Moment),
+    sa.Column("success", sa.Boolean),
+    sa.Column("article_count", sa.Integer),
+    sa.Column("duration_ms", sa.Integer),
+    sa.Column("error", sa.Text),
+)
+sa.Index("ix_visit_tasks_created_at", visit_tasks.c.created_at)
+sa.Index("ix_visit_tasks_source_id", visit_tasks.c.source_id)
+
 
 def _counted_visits() -> list[sa.Column[Any]]:
     """What the visits of a time brought. What cannot be counted afterwards is NULL if it was not recorded then."""

@@ -1,7 +1,8 @@
 """Visits: what they write, in one transaction that is fenced by the lease, and the record of past ones.
 
 A visit writes posts, the state of its source, and a row of its own. The rest of the package: `checkpoints` and `items`
-say how far the crawl of a list got, and `metrics` counts visits and raises alerts.
+say how far the crawl of a list got, `tasks` are visits that somebody asked for, and `metrics` counts visits and raises
+alerts.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from headwater.store import posts, sources
 from headwater.store.sources import leases
 from headwater.store.sources.pool import QUIET, UNSEEN_FOR
 from headwater.store.sql import columns, insert_into, json_text, json_value, portable
+from headwater.store.visits import tasks
+from headwater.store.visits.tasks import TaskResult
 
 ROLLING = 8.0  # how many visits an average covers
 LATELY = timedelta(hours=24)
@@ -64,10 +67,11 @@ class _LeasedSource(NamedTuple):
     status: str
     visits: int
     last_seen_created_at: datetime | None
+    task_id: str | None
 
 
 _select_leased = portable(
-    """SELECT id, address, lease_owner, lease_until, status, success_hit + empty_hit, last_seen_created_at
+    """SELECT id, address, lease_owner, lease_until, status, success_hit + empty_hit, last_seen_created_at, task_id
     FROM sources WHERE id IN (?)""",
     postgresql=" ORDER BY id FOR UPDATE",
     row=_LeasedSource,
@@ -77,8 +81,11 @@ _settle = portable(
         etag = :etag, last_modified = :last_modified, body_hash = :body_hash, validated_at = :validated_at,
         last_crawled_at = :started_at, last_seen_post_id = :last_seen_post_id,
         last_seen_created_at = :last_seen_created_at, next_check_at = :next_check_at, waits_for = :waits_for,
-        lease_owner = NULL, lease_until = NULL,
-        status = :status, active = (active AND :status <> 'retired'),
+        not_before = :not_before, lease_owner = NULL, lease_until = NULL,
+        asked_at = CASE WHEN :becomes THEN asked_at END, task_id = CASE WHEN :becomes THEN task_id END,
+        status = :status, active = CASE WHEN :status = 'retired' THEN FALSE
+            WHEN status = 'retired' THEN EXISTS (SELECT 1 FROM subscriptions f WHERE f.source_id = sources.id)
+            ELSE active END,
         success_hit = success_hit + :success, failure_hit = failure_hit + :failure,
         empty_hit = empty_hit + CASE WHEN :is_empty OR (:is_failure AND pooled_at IS NOT NULL
             AND avg_valid_posts < {QUIET} AND last_crawled_at < :unseen_since) THEN 1 ELSE 0 END,
@@ -141,6 +148,7 @@ def save(conn: Connection, visits: Sequence[Visit], now: datetime) -> list[Saved
     saved = {visit.source_id: _saved(visit, rows[visit.source_id], stored[visit.source_id]) for visit in held}
     _write_state(conn, list(saved.values()), now)
     saved.update(merged)
+    tasks.finish(conn, [_result(one, task) for one in saved.values() if (task := _task_of(one, rows))], now)
     return [saved.get(visit.source_id) or _refused(visit, rows.get(visit.source_id)) for visit in visits]
 
 
@@ -206,6 +214,23 @@ def _keep_settings(conn: Connection, visits: Sequence[Visit]) -> None:
         _set_settings.once(conn, json_text({**settings, **visit.facts.settings}), visit.source_id)
 
 
+def _task_of(saved: SavedVisit, rows: dict[int, _LeasedSource]) -> str | None:
+    """Returns the task that this visit finishes. If it only found out the kind of the source, the next one does."""
+    is_over = saved.visit.outcome != "deferred" and saved.visit.becomes is None
+    return rows[saved.visit.source_id].task_id if is_over else None
+
+
+def _result(saved: SavedVisit, task_id: str) -> TaskResult:
+    visit = saved.visit
+    return TaskResult(
+        task_id=task_id,
+        success=visit.outcome in GOOD,
+        article_count=sum(saved.count(change) for change in ("new", "edited", "touched", "same")),
+        duration_ms=round(visit.seconds * 1000),
+        error=visit.error,
+    )
+
+
 def _valid_posts(conn: Connection, source_ids: list[int], now: datetime) -> dict[int, float]:
     """Returns how many posts of the last day each source has, which does not depend on how often it is visited."""
     counts = dict(_published.all(conn, source_ids, now - LATELY)) if source_ids else {}
@@ -254,6 +279,8 @@ def _settled(one: SavedVisit, valid_posts: float | None) -> dict[str, Any]:
         "unseen_since": visit.started_at - UNSEEN_FOR,
         "next_check_at": visit.next_check_at,
         "waits_for": visit.waits_for,
+        "not_before": visit.not_before,
+        "becomes": visit.becomes is not None,
         "status": visit.status,
         "success": int(good and visit.outcome != "empty"),
         "failure": int(blamed),
