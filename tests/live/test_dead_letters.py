@@ -126,6 +126,7 @@ def test_health_has_every_figure_with_its_limit_and_state(on_both: Running) -> N
         assert figures[name, None]["limit"] == limit
     assert figures["consumer_lag", "search"]["limit"] == 6.0
     assert figures["cache_hit_rate", None]["value"] is None
+    assert answer["unknown"]["cache_hit_rate"] == figures["cache_hit_rate", None]["advice"] != ""
     break_an_event(on_both)
     answer = client.get("/api/health").json()
     assert answer["state"] == "bad"
