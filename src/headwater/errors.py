@@ -4,6 +4,7 @@
     ├── BadInput                 the request is wrong (422)
     │   ├── BadAddress           an address that we cannot or must not use
     │   ├── BadCursor            a page cursor that we did not make
+    │   ├── UnknownParameter     a query parameter that the address does not take
     │   ├── BadDocument          an OPML or JSON document that cannot be read
     │   ├── BadSetting           a setting with a wrong name or value
     │   ├── BadConfiguration     a requested run with a wrong field (400)
@@ -13,6 +14,7 @@
     ├── NotFound                 nothing there, or nothing you may see (404)
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
     ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
+    ├── BeingDecided             somebody else is deciding about the same posts (409)
     ├── UnreadableEvent          an event whose content does not match its kind
     ├── StoreUnavailable         database busy, full or gone (503)
     │   ├── StoreMissing         there is no database yet
@@ -89,6 +91,9 @@ class BadAddress(BadInput, code="bad_address", title="This address cannot be use
 class BadCursor(BadInput, code="bad_cursor", title="This page cursor is not valid"): ...
 
 
+class UnknownParameter(BadInput, code="unknown_parameter", title="There is no such parameter"): ...
+
+
 class BadDocument(BadInput, code="bad_document", title="This document cannot be read"): ...
 
 
@@ -114,6 +119,9 @@ class AlreadyThere(HeadwaterError, code="already_there", title="It is already th
 
 
 class AlreadyUndone(HeadwaterError, code="already_undone", title="It was undone before", status=409): ...
+
+
+class BeingDecided(HeadwaterError, code="being_decided", title="Somebody else is deciding this", status=409): ...
 
 
 class UnreadableEvent(HeadwaterError, code="unreadable_event", title="An event cannot be read"): ...

@@ -23,7 +23,7 @@ from headwater.api import document
 from headwater.api.websub import HubCallbacks
 from headwater.app import instance
 from headwater.events.live import Live
-from headwater.http import auth, connections, problems
+from headwater.http import auth, connections, problems, routes
 from headwater.http.connections import Limits
 from headwater.http.edge import Edge
 from headwater.http.state import Metrics
@@ -45,7 +45,7 @@ def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(auth.refuse_forged)],
+        dependencies=[Depends(auth.refuse_forged), Depends(routes.refuse_unknown_parameters)],
     )
     app.state.parts = parts
     app.state.metrics = metrics or Metrics()

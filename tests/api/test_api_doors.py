@@ -14,9 +14,10 @@ import structlog
 from api.running import Client, Running, routes, running
 from headwater.accounts import tokens
 from headwater.wire import utc_now
+from support.proxy import nginx_before
 
 FORM = "application/x-www-form-urlencoded"
-OPEN = {"/healthz", "/readyz", "/login", "/metrics"}
+OPEN = {"/healthz", "/readyz", "/login"}
 
 
 def test_without_credentials_every_door_is_closed_but_a_few(headwater: Running) -> None:
@@ -207,13 +208,29 @@ def test_a_server_for_all_addresses_takes_numbers_and_its_public_name(tmp_path: 
             assert client.get("/api/stream", Host=host).status == status
 
 
-def test_metrics_are_open_to_this_machine_alone(tmp_path: Path) -> None:
+def test_metrics_take_a_token_wherever_the_request_comes_from(tmp_path: Path) -> None:
     # H71
     with running(f"sqlite:///{tmp_path / 'headwater.db'}", HEADWATER_PUBLIC_URL="https://news.example") as headwater:
-        assert headwater.stranger.get("/metrics").status == 200
-        for headers in ({"X_Forwarded_For": "127.0.0.1"}, {"Forwarded": "for=::1"}, {"Host": "news.example"}):
+        for headers in (
+            {},
+            {"Host": "localhost"},
+            {"X_Forwarded_For": "127.0.0.1"},
+            {"Forwarded": "for=::1"},
+            {"Host": "news.example"},
+        ):
             assert headwater.stranger.get("/metrics", **headers).status == 401
             assert headwater.program().get("/metrics", **headers).status == 200
+
+
+def test_a_plain_proxy_on_this_machine_opens_nothing(headwater: Running, tmp_path: Path) -> None:
+    # H71: nginx without a single header of its own sends the local name and comes from loopback.
+    with nginx_before(headwater.port, tmp_path) as port:
+        behind = Client(port)
+        assert behind.get("/healthz").status == 200
+        for path in ("/metrics", "/api/health", "/api/stream", "/"):
+            assert behind.get(path).status == 401, path
+        token = {"Authorization": f"Bearer {headwater.token()}"}
+        assert "headwater_sources_due" in behind.get("/metrics", **token).text
 
 
 def test_no_secret_is_in_a_log_or_an_answer(headwater: Running, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from api.running import Running
+from api.running import Running, running
+from headwater.wire import utc_now
+from support.log import consume_all
+from support.posts import a_post
 
 
 def test_metrics_count_requests_and_sources(on_both: Running) -> None:
@@ -28,3 +31,49 @@ def test_health_and_readiness_need_no_credentials(on_both: Running) -> None:
     for path in ("/healthz", "/readyz"):
         answer = on_both.stranger.get(path)
         assert (answer.status, answer.json()) == (200, {"status": "ok"})
+
+
+NAMED = ("kafka_consumer_lag", "outbox_backlog", "dlq_count", "cache_hit_rate", "forecast_freshness_sec")
+
+
+def test_health_has_the_names_that_others_ask_for(on_both: Running) -> None:  # E13
+    answer = on_both.program().get("/api/health").json()
+    assert answer["status"] == answer["state"]
+    figures = {one["name"]: one for one in answer["figures"] if one["consumer"] is None}
+    for name in NAMED:
+        assert answer[name] == figures[name]["value"]
+        assert (answer[name] is None) == (name in answer["unknown"]), name
+    assert set(answer["unknown"]) == {"cache_hit_rate", "forecast_freshness_sec"}
+    assert (answer["kafka_consumer_lag"], answer["outbox_backlog"], answer["dlq_count"]) == (0, 0, 0)
+
+
+def test_the_hit_rate_is_counted_from_visits(store_url: str) -> None:  # E13
+    clock = [utc_now() - timedelta(hours=3)]
+    with running(store_url, now=lambda: clock[0]) as headwater:
+        source_id = headwater.source()
+        clock[0] += timedelta(hours=3)
+        for outcome in ("ok", "unchanged", "unchanged", "unchanged", "failed"):
+            headwater.publish(source_id, outcome=outcome)
+        assert headwater.program().get("/api/health").json()["cache_hit_rate"] == 0.75
+
+
+def test_on_kafka_what_reaches_no_consumer_is_seen(postgres_url: str) -> None:  # E13
+    clock = [utc_now()]
+    # Nobody listens there: as far as consumers can tell, the connector is paused.
+    with running(postgres_url, now=lambda: clock[0], HEADWATER_KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1") as headwater:
+        headwater.publish(headwater.source(), *[a_post(str(number)) for number in range(150)])
+        clock[0] += timedelta(minutes=5)
+        client, parts = headwater.program(), headwater.parts
+        answer = client.get("/api/health").json()
+        assert answer["status"] == "bad"
+        assert answer["outbox_backlog"] >= 150
+        assert answer["kafka_consumer_lag"] >= 299
+        advice = {one["name"]: one["advice"] for one in answer["figures"] if one["state"] != "ok"}
+        assert "headwater kafka check" in advice["outbox_backlog"]
+        assert 'headwater_outbox_backlog{consumer="search"} 150.0' in client.get("/metrics").text
+
+        for consumer in parts.consumers:
+            consume_all(parts.db, consumer, clock[0])
+        answer = client.get("/api/health").json()
+        assert (answer["outbox_backlog"], answer["kafka_consumer_lag"]) == (0, 0)
+        assert 'headwater_outbox_backlog{consumer="search"} 0.0' in client.get("/metrics").text

@@ -164,6 +164,7 @@ def test_a_scheduled_visit_waits_for_what_remains_of_the_interval(tmp_path: Path
         client = headwater.program()
         scheduled = client.post("/api/queue/schedule-feed", {"feed_id": source_id}).json()
         assert (scheduled["status"], scheduled["delay_seconds"]) == ("queued", 20 * 60)
+        assert scheduled["task_id"]
         assert client.post("/api/queue/schedule-feed", {"feed_id": source_id}).json() == scheduled
         forced = client.post("/api/queue/schedule-feed", {"feed_id": source_id, "force_immediate": True}).json()
         assert (forced["status"], forced["delay_seconds"]) == ("queued", 0)

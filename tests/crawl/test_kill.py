@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select, update
 from headwater import wire
 from headwater.follow.add import follow
 from headwater.settings import load
-from headwater.store.tables import event_outbox, posts, posts_hot, sources
+from headwater.store.tables import event_outbox, hot_posts, posts, sources
 from headwater.wire import Parts
 from support.processes import kill, start, wait_until
 from support.web import Answer, Web, rss
@@ -47,7 +47,7 @@ def counts(parts: Parts) -> tuple[int, int, int]:
 
 def assert_hot_says_what_cold_says(parts: Parts) -> None:  # A4
     def work(conn: Connection) -> None:
-        queries = (select(kept.c.id, kept.c.title).order_by(kept.c.id) for kept in (posts_hot, posts))
+        queries = (select(kept.c.id, kept.c.title).order_by(kept.c.id) for kept in (hot_posts, posts))
         hot, cold = (conn.execute(query).all() for query in queries)
         assert hot == cold
 

@@ -35,6 +35,8 @@ async def test_a_feed_is_read_titled_and_its_posts_are_in_the_stream(parts: Part
     [report] = await visit(parts, owner, world.url("/feed"))
     assert report["outcome"] == "ok"
     assert (report["new"], report["updated"], report["duplicates"], report["watermark_updated"]) == (2, 0, 0, True)
+    names = ("community", "new_posts", "updated_posts", "duration_seconds")  # A14
+    assert tuple(report[name] for name in names) == (report["source"], 2, 0, report["seconds"])
     assert await titles(parts, owner) == ["second", "first"]
     [source] = await parts.db.read(sources.watched, owner, parts.now())
     assert (source.title, source.status, source.site_url) == ("The News", "ok", "https://news.example/")

@@ -24,7 +24,7 @@ from support.log import Recorder, append
 from support.posts import NOON, a_post, a_source, visited
 
 WELL = LogHealth([Backlog("search", 0, None)], 1000, NOON, {}, {}, NOON, NOON, None, True)
-SEEN = Observed(WELL, [0.01], {"ok": 10}, 0, timedelta(days=7))
+SEEN = Observed(WELL, [0.01], {"ok": 10}, 0, timedelta(days=7), answers=40, unchanged=36)
 LATER = NOON + timedelta(seconds=10)
 
 
@@ -40,7 +40,7 @@ def with_log(**changes: Any) -> Observed:
 def test_all_is_well_when_nothing_waits_and_nothing_failed() -> None:  # E9
     figures = judge(SEEN, [search.CONSUMER], NOON)
     assert overall(figures) == "ok"
-    assert [one.name for one in figures if one.state == "unknown"] == ["cache_hit_rate"]
+    assert [one.name for one in figures if one.state == "unknown"] == ["forecast_freshness_sec"]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,35 @@ def test_what_was_not_measured_is_not_known_and_says_why() -> None:
     found = figure("write_to_visible_p95", SEEN._replace(delays=[]))
     assert (found.value, found.state) == (None, "unknown")
     assert found.advice
+
+
+@pytest.mark.parametrize(
+    ("answers", "unchanged", "value", "state"),
+    [(0, 0, None, "unknown"), (19, 0, 0.0, "ok"), (20, 13, 0.65, "warning"), (20, 14, 0.7, "ok"), (3, 3, 1.0, "ok")],
+)
+def test_the_hit_rate_is_the_share_of_answers_that_we_already_had(
+    answers: int, unchanged: int, value: float | None, state: str
+) -> None:  # E13
+    found = figure("cache_hit_rate", SEEN._replace(answers=answers, unchanged=unchanged))
+    assert (found.value, found.limit, found.state) == (value, 0.7, state)
+    assert bool(found.advice) == (state != "ok")
+
+
+def test_the_longest_lag_has_the_documents_name(db: Database) -> None:  # E13
+    backlogs = [Backlog("search", 5, NOON - timedelta(seconds=3)), Backlog("fold", 5, NOON - timedelta(seconds=2))]
+    found = figure("kafka_consumer_lag", with_log(backlogs=backlogs))
+    assert (found.value, found.state) == (2.0, "warning"), "search rests on purpose, fold does not"
+    assert figure("kafka_consumer_lag", with_log(backlogs=[])).value is None
+
+
+def test_a_paused_connector_is_named_as_the_cause() -> None:  # E13
+    stuck = with_log(backlogs=[Backlog("search", 500, NOON - timedelta(minutes=5))], slot_read=False)
+    found = figure("outbox_backlog", stuck._replace(on_kafka=True))
+    assert found.state == "warning"
+    assert "headwater kafka check" in found.advice
+    assert figure("slot_read", stuck._replace(on_kafka=True)).state == "bad"
+    assert figure("slot_read", SEEN._replace(on_kafka=True)).state == "ok"
+    assert "slot_read" not in [one.name for one in judge(stuck, [search.CONSUMER], NOON)]
 
 
 def test_sources_in_trouble_a_still_log_and_a_forgotten_slot_are_said() -> None:

@@ -71,8 +71,8 @@ def package(tmp_path: Path) -> Path:
         if name == "wire/parts.py":
             _add_to(file, code)
         elif "migrations" in name:
-            next_one = code.replace('down_revision = "0014"', f'down_revision = "{newest}"')
-            file.write_text(next_one.replace('revision = "0015"', f'revision = "{int(newest) + 1:04}"', 1))
+            next_one = code.replace('down_revision = "0017"', f'down_revision = "{newest}"')
+            file.write_text(next_one.replace('revision = "0018"', f'revision = "{int(newest) + 1:04}"', 1))
         else:
             file.write_text((file.read_text() if file.exists() else "") + "\n\n" + code)
     return copy

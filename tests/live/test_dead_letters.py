@@ -126,6 +126,7 @@ def test_health_has_every_figure_with_its_limit_and_state(on_both: Running) -> N
         assert figures[name, None]["limit"] == limit
     assert figures["consumer_lag", "search"]["limit"] == 6.0
     assert figures["cache_hit_rate", None]["value"] is None
+    assert answer["unknown"]["cache_hit_rate"] == figures["cache_hit_rate", None]["advice"] != ""
     break_an_event(on_both)
     answer = client.get("/api/health").json()
     assert answer["state"] == "bad"
@@ -230,3 +231,23 @@ def test_times_are_typed_as_dates_or_as_how_long_ago(typed: str, meant: datetime
 def test_what_is_no_time_is_said(typed: str) -> None:
     with pytest.raises(BadInput, match="is not a time"):
         moment_in(typed, NOON)
+
+
+def test_a_dead_letter_is_replayed_by_its_event(on_both: Running) -> None:  # E13
+    letter_id = break_an_event(on_both)
+    client = on_both.program()
+    letter = client.get(f"/api/dead-letters/{letter_id}").json()
+    assert (letter["state"], letter["resolved"]) == ("dead", False)
+    environ = {**os.environ, "HEADWATER_DATABASE_URL": on_both.parts.settings.store_url()}
+
+    def replay(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "headwater", "dlq", "replay", *words, "--json"]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
+
+    unknown = replay("--event-id", "019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f")
+    assert (unknown.returncode, "headwater dlq list" in unknown.stderr) == (1, True)
+    tried = replay("--event-id", letter["event_id"])
+    assert json.loads(tried.stdout)["id"] == letter_id, "it fails again, because it is still broken"
+    client.post(f"/api/dead-letters/{letter_id}/skip")
+    assert client.get(f"/api/dead-letters/{letter_id}").json()["resolved"] is True
+    assert client.post(f"/api/dead-letters/replay?event_id={letter['event_id']}").status == 409

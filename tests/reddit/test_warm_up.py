@@ -18,7 +18,7 @@ from headwater.crawl.warm_up import Plan, Warmed
 from headwater.follow.pool import Candidate, bring_in
 from headwater.sim.reddit_world import Habits, SimReddit, listed, simulated
 from headwater.store.sources import pool
-from headwater.store.tables import crawls, event_outbox, posts, posts_hot, sources
+from headwater.store.tables import crawls, event_outbox, hot_posts, posts, sources
 from headwater.wire import Parts
 from reddit.living import Living
 from support.living import rows
@@ -46,7 +46,7 @@ def visits_wait(parts: Parts, wait: bool) -> None:
 
 
 def counts(parts: Parts) -> list[int]:
-    tables = (posts, posts_hot, crawls, event_outbox)
+    tables = (posts, hot_posts, crawls, event_outbox)
     return parts.db.read_now(
         lambda conn: [conn.execute(select(func.count()).select_from(table)).scalar_one() for table in tables]
     )

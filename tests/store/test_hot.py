@@ -17,25 +17,25 @@ from headwater.store import stories
 from headwater.store.db import Database
 from headwater.store.posts import hot, stream
 from headwater.store.posts.stream import Filter, StreamPosition, StreamPost
-from headwater.store.tables import hot_window, posts, posts_hot, sources
+from headwater.store.tables import hot_posts, hot_window, posts, sources
 from support.posts import NOON, a_post, a_source, visited
 from support.statements import recorded
 
 DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
-COPIED = [column.name for column in posts_hot.columns if column.name != "expires_at"]
+COPIED = [column.name for column in hot_posts.columns if column.name != "expires_at"]
 
 
 def assert_hot_says_what_cold_says(conn: Connection) -> None:
     since = conn.execute(select(hot_window.c.since)).scalar_one()
     hot_rows, cold_rows = (
-        select(*(kept.c[name] for name in COPIED)).order_by(kept.c.id) for kept in (posts_hot, posts)
+        select(*(kept.c[name] for name in COPIED)).order_by(kept.c.id) for kept in (hot_posts, posts)
     )
     assert conn.execute(hot_rows).all() == conn.execute(cold_rows.where(posts.c.created_at > since)).all()
 
 
 def hot_ids(conn: Connection) -> list[str]:
-    return sorted(conn.execute(select(posts_hot.c.source_post_id)).scalars())
+    return sorted(conn.execute(select(hot_posts.c.source_post_id)).scalars())
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def test_a_post_is_hot_for_a_day_and_then_only_cold(db: Database, owner: Reader)
         ages = {"now": 0, "morning": 6, "yesterday": 23, "old": 25}
         visited(conn, source_id, [a_post(name, created_at=NOON - HOUR * age) for name, age in ages.items()])
         assert hot_ids(conn) == ["morning", "now", "yesterday"]
-        expiry = dict(conn.execute(select(posts_hot.c.source_post_id, posts_hot.c.expires_at)).all())
+        expiry = dict(conn.execute(select(hot_posts.c.source_post_id, hot_posts.c.expires_at)).all())
         assert expiry["morning"] == NOON + HOUR * 18
         assert hot.clean(conn, DAY, NOON + HOUR * 2) == 1
         assert hot.clean(conn, DAY, NOON + HOUR * 2) == 0
@@ -119,7 +119,7 @@ def test_edits_scores_and_deletions_reach_the_hot_post(db: Database, owner: Read
         visited(conn, source_id, [a_post("a", "Before", score=1), a_post("b", score=1)])
         visited(conn, source_id, [a_post("a", "After", score=1), a_post("b", score=9, num_comments=4)], NOON + HOUR)
         assert_hot_says_what_cold_says(conn)
-        edited, touched = conn.execute(select(posts_hot).order_by(posts_hot.c.id)).all()
+        edited, touched = conn.execute(select(hot_posts).order_by(hot_posts.c.id)).all()
         assert (edited.title, edited.version) == ("After", 2)
         assert (touched.score, touched.num_comments) == (9, 4)
         conn.execute(delete(sources).where(sources.c.id == source_id))
@@ -176,7 +176,7 @@ def test_the_first_pages_do_not_touch_the_cold_store(db: Database, owner: Reader
     assert len(first) == len(second) == 15
     assert len(first[0].members) == 2
     assert first[0].members[0].title == "Title of 1"
-    assert len([statement for statement in asked if "posts_hot" in statement]) >= 4
+    assert len([statement for statement in asked if "hot_posts" in statement]) >= 4
     assert not [statement for statement in asked if re.search(r"\bposts\b", statement)]
 
 
@@ -187,7 +187,7 @@ def test_the_hot_stream_reads_its_index_and_sorts_nothing(db: Database, owner: R
             visited(conn, a_source(conn, owner, f"https://h{number}.example/"), [a_post(str(n)) for n in range(50)])
         conn.exec_driver_sql("ANALYZE")
         own = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "limit": 20}
-        return "\n".join(str(row) for row in stream.page_statement("posts_hot").plan(conn, **own))
+        return "\n".join(str(row) for row in stream.page_statement("hot_posts").plan(conn, **own))
 
     found = db.write_now(plan)
     assert "ix_posts_hot_stream" in found

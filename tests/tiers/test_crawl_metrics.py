@@ -96,6 +96,18 @@ def test_the_hours_are_served_and_drawn(on_both: Running) -> None:  # A8
     assert sum(one["posts_new"] for one in found) == 2
     assert found[-1]["sources_total"] == 1
     assert found[-1]["tiers"] == {"none": 1}
+    names = {  # A14
+        "successful_crawls": sum(one["crawls_successful"] for one in found),
+        "empty_crawls": sum(one["crawls_empty"] for one in found),
+        "failed_crawls": sum(one["crawls_failed"] for one in found),
+        "total_new_posts": 2,
+        "total_updated_posts": sum(one["posts_updated"] for one in found),
+        "total_duplicates": sum(one["posts_duplicate"] for one in found),
+    }
+    assert {name: sum(one[name] for one in found) for name in names} == names
+    assert (found[-1]["total_communities"], found[-1]["tier_assignments"]) == (1, {"none": 1})
+    assert all(one["avg_latency_seconds"] > 0 for one in found if one["successful_crawls"])
+    assert f"{found[-1]['metric_date']}T{found[-1]['metric_hour']:02}" == found[-1]["hour"][:13]
     assert len(on_both.program().get("/api/crawl/metrics?hours=1").json()["items"]) == 1
     assert on_both.program().get("/api/crawl/metrics?hours=0").status == 422
     page = on_both.browser().get("/crawling").text

@@ -18,8 +18,8 @@ from headwater import wire
 from headwater.cli.commands import app
 from headwater.model import Reader
 from headwater.store.db import Database
-from headwater.store.tables import crawl_metrics as hours_table
-from headwater.store.tables import posts_hot, sources
+from headwater.store.tables import crawl_hours as hours_table
+from headwater.store.tables import hot_posts, sources
 from headwater.store.visits import metrics
 from headwater.work import periodic
 from headwater.work.periodic import JOBS, QUEUES, Job, is_expired, next_run
@@ -137,7 +137,7 @@ async def test_expired_posts_are_removed_by_the_job(on_both: Running) -> None:  
         visited(conn, source_id, [a_post("new", created_at=now), a_post("old", created_at=now - 2 * HOUR)], now)
 
     def left(conn: Connection) -> list[str]:
-        return list(conn.execute(select(posts_hot.c.source_post_id)).scalars())
+        return list(conn.execute(select(hot_posts.c.source_post_id)).scalars())
 
     await parts.db.write(publish)
     assert await parts.db.read(left) == ["new", "old"]

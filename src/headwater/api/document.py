@@ -13,7 +13,7 @@ from headwater import __version__
 from headwater.api import events, health, posts, sources, stories, webhooks
 from headwater.app.shapes import examples
 from headwater.http.auth import COOKIE, OPEN_PATHS
-from headwater.http.problems import MEDIA_TYPE, ProblemJson
+from headwater.http.problems import MEDIA_TYPE, refusals
 
 router = APIRouter()
 ROUTERS = (
@@ -45,10 +45,46 @@ than 32 levels is refused.
 **Names.** Requests must use a host name that belongs to this server: `localhost`, the address it listens on, or that of
 `HEADWATER_PUBLIC_URL`. Others get a 403, which keeps other sites from reaching it through your browser.
 """
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": ProblemJson, "description": "No valid token or session"},
-    422: {"model": ProblemJson, "description": "Something in the request is wrong; `detail` says what"},
-    503: {"model": ProblemJson, "description": "The database is busy or gone; `Retry-After` says when to try again"},
+_TAGS = {
+    "sources": "What you follow, and how it is doing.",
+    "stream": "Everything you follow, each story once.",
+    "posts": "What was published, what it said before, and what you did with it.",
+    "images": "Images that posts show.",
+    "stories": "Which posts are one story, why, and what to do if they are not.",
+    "live": "Events as they happen.",
+    "health": "How this instance is doing.",
+    "crawling": "How crawling goes, hour by hour and list by list.",
+    "dead letters": "Events that a consumer could not handle.",
+    "webhooks": "Where events are sent to, and what was sent.",
+}
+# What parameters are called is the same everywhere, so what they mean and an example are said once.
+_PARAMETERS: dict[str, tuple[str, Any]] = {
+    "source_id": ("the source", 12),
+    "post_id": ("the post", 4711),
+    "group_id": ("the story, named after the post it began with", 4711),
+    "tweet_id": ("the post's id at X, or its id here", "1876543210987654321"),
+    "task_id": ("the `task_id` that the run was answered with", "0199f1de-7a10-7c3e-9d0a-5f3a1c2b4d6e"),
+    "letter_id": ("the dead letter", 3),
+    "webhook_id": ("the webhook", 3),
+    "delivery_id": ("the delivery", 912),
+    "event_id": ("the event", "019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f"),
+    "cursor": ("", "AAZIyr8jOAAAAAAAAAASZw"),
+    "limit": ("", 50),
+    "folder": ("", "Science"),
+    "unread": ("", True),
+    "starred": ("", False),
+    "q": ("", "mine* flood"),
+    "at": ("", "2026-01-07"),
+    "since": ("", "2026-01-07T00:00:00Z"),
+    "until": ("", "2026-01-08T00:00:00Z"),
+    "type": ("", "exact_duplicate"),
+    "kinds": ("", "post.stored,story.joined"),
+    "last_event_id": ("", "0-812-1767778201"),
+    "Last-Event-ID": ("", "0-812-1767778201"),
+    "hours": ("", 48),
+    "state": ("", "dead"),
+    "consumer": ("", "search"),
+    "kind": ("", "post.stored"),
 }
 _PROBLEM_SCHEMA = "#/components/schemas/ProblemJson"
 
@@ -61,16 +97,26 @@ async def openapi_json() -> Response:
 def include_routes(app: FastAPI) -> None:
     """Adds the API to an application."""
     for one in ROUTERS:
-        app.include_router(one, responses=_PROBLEMS)
+        app.include_router(one, responses=refusals(401, 403, 422, 503))
 
 
 @cache
 def openapi() -> dict[str, Any]:
     """Returns the document. It needs no server behind it."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, generate_unique_id_function=lambda one: one.name)
     include_routes(app)
-    document = get_openapi(title=TITLE, version=__version__, description=INTRODUCTION, routes=app.routes)
+    document = get_openapi(
+        title=TITLE,
+        version=__version__,
+        description=INTRODUCTION,
+        routes=app.routes,
+        servers=[{"url": "/", "description": "The server that this document comes from"}],
+        tags=[{"name": name, "description": meaning} for name, meaning in _TAGS.items()],
+        contact={"name": "Whoever runs this Headwater"},
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    )
     schemas = document["components"]["schemas"]
+    _describe_batch(document["paths"]["/api/deduplicate/batch"]["post"], schemas)
     # Only now: FastAPI would drop every null from the examples.
     for name, example in examples().items():
         if name in schemas:
@@ -82,12 +128,33 @@ def openapi() -> dict[str, Any]:
     document["security"] = [{"token": []}, {"session": []}]
     for path, methods in document["paths"].items():
         for operation in methods.values():
+            _complete(path, operation)
             if path in OPEN_PATHS:
                 operation["security"] = []
                 operation["responses"].pop("401", None)
             for answer in operation["responses"].values():
                 _as_problem(answer)
     return document
+
+
+def _describe_batch(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """The route reads its body itself, to answer 400 with the name of the field, so FastAPI does not know its form."""
+    described = stories.Batch.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(described.pop("$defs"))
+    schemas["Batch"] = described
+    operation["requestBody"]["content"]["application/json"]["schema"] = {"$ref": "#/components/schemas/Batch"}
+
+
+def _complete(path: str, operation: dict[str, Any]) -> None:
+    """Adds what follows from the form of an operation: an id may name nothing, a body may be too large."""
+    statuses = [404] * ("{" in path) + [413] * ("requestBody" in operation)
+    for status, one in refusals(*statuses).items():
+        problem = {"application/json": {"schema": {"$ref": _PROBLEM_SCHEMA}}}
+        operation["responses"].setdefault(str(status), {"description": one["description"], "content": problem})
+    for parameter in operation.get("parameters", []):
+        meaning, example = _PARAMETERS[parameter["name"]]
+        parameter.setdefault("description", meaning)
+        parameter["example"] = example
 
 
 def _as_problem(answer: dict[str, Any]) -> None:

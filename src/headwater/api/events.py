@@ -20,6 +20,7 @@ from headwater.errors import HeadwaterError
 from headwater.events.live import EventFilter, Listener, Live, ResumeToken
 from headwater.http import auth, routes
 from headwater.http.auth import CurrentReader, only_operators
+from headwater.http.problems import refusals
 from headwater.http.routes import Cursor, Id, JsonRoute, Limit
 from headwater.http.state import WithLive, WithParts
 from headwater.wire import Parts
@@ -29,6 +30,7 @@ MOST_OF_A_READER = 16
 MOST_IN_ALL = 1000
 KEEP_ALIVE_SECONDS = 15.0
 RETRY = b"retry: 2000\n\n"  # milliseconds after which a browser connects again
+_EVENT = 'id: 0-812-1767778201\nevent: post.stored\ndata: {"specversion": "1.0", "type": "post.stored"}\n\n'
 _RESET = b'id: %b\nevent: reset\ndata: {"reason": "What came after your last event is not kept any more. Reload."}\n\n'
 
 log = structlog.get_logger(__name__)
@@ -57,7 +59,7 @@ class EventStream(StreamingResponse):
     "/live",
     summary="Follow what happens (server-sent events)",
     response_class=StreamingResponse,
-    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": _EVENT}}}, **refusals(429)},
 )
 async def follow(
     request: Request,
@@ -127,22 +129,31 @@ async def list_letters(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> PageJson[DeadLetterJson]:
+    """Events that a consumer could not handle, with the error and how often it was tried."""
     found = await parts.db.read(event_log.list_dead_letters, state, before=routes.id_in(cursor), limit=limit + 1)
     return routes.page_of(DeadLetterJson, found, limit, routes.cursor_of_row)
 
 
 @dead_letter_router.post("/replay", summary="Replay all dead letters")
-async def replay_letters(parts: WithParts, consumer: str | None = None, kind: str | None = None) -> ReplayAll:
+async def replay_letters(
+    parts: WithParts,
+    consumer: Annotated[str | None, Query(description="only those of this consumer")] = None,
+    kind: Annotated[str | None, Query(description="only events of this kind")] = None,
+    event_id: Annotated[str | None, Query(max_length=36, description="only those of this event")] = None,
+) -> ReplayAll:
     """All, or those of a consumer or a kind, the oldest first. An event that fails again stays a dead letter."""
-    return await event_log.replay_dead_letters(parts.db, parts.consumers, parts.now, consumer, kind)
+    return await event_log.replay_dead_letters(
+        parts.db, parts.consumers, parts.now, consumer=consumer, kind=kind, event_id=event_id
+    )
 
 
 @dead_letter_router.get("/{letter_id}", summary="Show one dead letter")
 async def show_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
+    """With the whole event, and the error of the last attempt."""
     return shaped(DeadLetterJson, await parts.db.read(event_log.dead_letter, letter_id))
 
 
-@dead_letter_router.post("/{letter_id}/replay", summary="Replay a dead letter")
+@dead_letter_router.post("/{letter_id}/replay", summary="Replay a dead letter", responses=refusals(409))
 async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """Gives the event its effect, once. If it fails again, `state` is `dead` as before and `error` says why."""
     return shaped(
@@ -150,7 +161,7 @@ async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     )
 
 
-@dead_letter_router.post("/{letter_id}/skip", summary="Skip a dead letter")
+@dead_letter_router.post("/{letter_id}/skip", summary="Skip a dead letter", responses=refusals(409))
 async def skip_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """The event has no effect, now or later. What waits behind it goes on."""
     return shaped(

@@ -11,8 +11,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from headwater.app import crawling, health, instance
 from headwater.app.crawling import CheckpointJson, CheckpointsJson, HourJson, HoursJson, StatisticsJson
-from headwater.app.health import Alive, FigureJson, HealthJson
-from headwater.app.shapes import iso, shaped
+from headwater.app.health import Alive, HealthJson
+from headwater.app.shapes import shaped
 from headwater.errors import StoreUnavailable
 from headwater.http import state
 from headwater.http.auth import CurrentReader
@@ -29,11 +29,13 @@ Hours = Annotated[int, Query(ge=1, le=MOST_HOURS, description="how many hours ba
 
 @router.get("/healthz", summary="Is the process alive?")
 async def healthz() -> Alive:
+    """It answers as long as the process does, and needs neither token nor database."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", summary="Can it work? The database answers, is whole, and has the right schema")
 async def readyz(parts: WithParts) -> Alive:
+    """503 while the database does not answer or has another schema. It needs no token."""
     try:
         await asyncio.to_thread(instance.check_store, parts.db)
     except StoreUnavailable as error:
@@ -46,22 +48,19 @@ async def readyz(parts: WithParts) -> Alive:
 @router.get("/api/health", summary="Is it well? Each figure with its limit")
 async def show_health(parts: WithParts, live: WithLive) -> HealthJson:
     """Backlog and lag of the consumers, dead letters, freshness, from write to visible, sources in trouble."""
-    figures = await state.figures(parts, live)
-    return {
-        "state": health.overall(figures),
-        "checked_at": iso(parts.now()),
-        "figures": [shaped(FigureJson, figure) for figure in figures],
-    }
+    return health.health_json(await state.figures(parts, live), parts.now())
 
 
 @router.get(
     "/metrics",
     summary="Numbers for Prometheus",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}, "example": "headwater_sources_due 2.0"}}}
+    },
 )
 async def show_metrics(parts: WithParts, live: WithLive, metrics: WithMetrics) -> Response:
-    """Open to this machine itself; from elsewhere, or through a proxy, it takes a token like everything else."""
+    """It takes a token, wherever the request comes from. Prometheus sends it with `authorization: credentials_file`."""
     now = parts.now()
     numbers = await parts.db.read(health.numbers, parts.consumers, now, has_cursors=parts.follows_table)
     metrics.note_log(numbers.log, now)
@@ -79,12 +78,14 @@ async def list_hours(parts: WithParts, reader: CurrentReader, hours: Hours = 48)
 
 @crawl_router.get("/checkpoints", summary="How far the crawls of lists got")
 async def list_checkpoints(parts: WithParts, reader: CurrentReader) -> CheckpointsJson:
+    """Of the boards, news sites and accounts that you follow."""
     found = await parts.db.read(crawling.every_checkpoint, reader)
     return {"items": [shaped(CheckpointJson, one) for one in found]}
 
 
 @crawl_router.get("/checkpoints/{source_id}", summary="How far the crawl of one list got")
 async def show_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> CheckpointJson:
+    """The page it reads next, and what it has done so far."""
     return shaped(CheckpointJson, await parts.db.read(crawling.checkpoint, reader, source_id, parts.now()))
 
 

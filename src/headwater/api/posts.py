@@ -13,7 +13,7 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.app.stories import StoryJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import MAX_MARKED, AnyId, Cursor, Id, JsonRoute, Limit, StreamFilter
+from headwater.http.routes import MAX_MARKED, AnyId, Cursor, Flag, Id, JsonRoute, Limit, StreamFilter
 from headwater.http.state import WithParts
 
 router = APIRouter(prefix="/api", tags=["posts"], route_class=JsonRoute)
@@ -23,20 +23,21 @@ image_router = APIRouter(prefix="/api", tags=["images"], route_class=JsonRoute)
 class PostState(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"read": True}})
 
-    read: bool | None = None
-    starred: bool | None = None
+    read: Flag | None = Field(default=None, description="true: read; false: unread; null: as it is")
+    starred: Flag | None = Field(default=None, description="true: starred; false: not; null: as it is")
 
 
 class MarkedPosts(PostState):
     model_config = ConfigDict(json_schema_extra={"example": {"ids": [4711, 4712], "read": True}})
 
-    ids: list[AnyId] = Field(max_length=MAX_MARKED)
+    ids: list[AnyId] = Field(max_length=MAX_MARKED, description="the posts")
 
 
 @router.get("/stream", summary="Read the stream: stories, newest first", tags=["stream"])
 async def read_stream(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[StoryJson]:
+    """Posts about one event are one entry, which is shown as the earliest of them that you may see."""
     after = routes.position(cursor)
     found = await parts.db.read(posts.read_stream, reader, wanted, after=after, limit=limit + 1)
     return routes.page_of(StoryJson, found, limit, routes.cursor_of_story)
@@ -46,6 +47,7 @@ async def read_stream(
 async def list_posts(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[PostJson]:
+    """Each post by itself, whether it is folded into a story or not."""
     after = routes.position(cursor)
     found = await parts.db.read(posts.page, reader, wanted, after=after, limit=limit + 1)
     return routes.page_of(PostJson, found, limit, routes.cursor_of_post)
@@ -60,11 +62,13 @@ async def mark_posts(parts: WithParts, reader: CurrentReader, wanted: MarkedPost
 
 @router.get("/posts/{post_id}", summary="Show one post")
 async def show_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> PostJson:
+    """With its text as safe HTML, and what you did with it."""
     return shaped(PostJson, await parts.db.read(posts.one, reader, post_id))
 
 
 @router.patch("/posts/{post_id}", summary="Mark a post as read or starred")
 async def mark_post(parts: WithParts, reader: CurrentReader, post_id: Id, wanted: PostState) -> PostJson:
+    """Only the fields that are given change."""
     return shaped(PostJson, await parts.db.write(posts.mark_one, reader, post_id, parts.now(), **wanted.model_dump()))
 
 
@@ -93,4 +97,5 @@ async def list_images(parts: WithParts, reader: CurrentReader, post_id: Id) -> I
 
 @image_router.get("/images", summary="How many images are saved, wait or failed")
 async def count_images(parts: WithParts) -> ImageCountsJson:
+    """Counted over all sources. `bytes` is how much the files take, each content once."""
     return await parts.db.read(posts.count_images)

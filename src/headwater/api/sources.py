@@ -13,10 +13,14 @@ from headwater.app.shapes import PageJson, iso_or_none, shaped
 from headwater.app.sources import ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import AnyId, Cursor, Id, JsonRoute, Limit, Name
+from headwater.http.problems import refusals
+from headwater.http.routes import AnyId, Cursor, Flag, Id, JsonRoute, Limit, Name
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
+_OPML = (
+    '<opml version="2.0"><body><outline text="Example Journal" xmlUrl="https://example.org/feed.xml"/></body></opml>'
+)
 
 Minutes = Annotated[int, Field(strict=True, ge=sources.SHORTEST_INTERVAL, le=sources.LONGEST_INTERVAL)]
 
@@ -52,18 +56,19 @@ class ScheduleFeed(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"feed_id": 12, "force_immediate": True}})
 
     feed_id: AnyId = Field(description="the source's id")
-    force_immediate: bool = Field(default=False, description="visit it now, whatever remains of its interval")
+    force_immediate: Flag = Field(default=False, description="visit it now, whatever remains of its interval")
 
 
 @router.get("/sources", summary="List what you follow")
 async def list_sources(
     parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[SourceJson]:
+    """In the order in which they were added, each with how it is doing and when it is checked next."""
     found = await parts.db.read(sources.page, reader, parts.now(), after=routes.id_in(cursor), limit=limit + 1)
     return routes.page_of(SourceJson, found, limit, routes.cursor_of_row)
 
 
-@router.post("/sources", status_code=202, summary="Follow a source")
+@router.post("/sources", status_code=202, summary="Follow a source", responses=refusals(409))
 async def add_source(parts: WithParts, reader: CurrentReader, wanted: NewSource) -> SourceJson:
     """Answers at once. The feed is found and read in the background; until then, `status` is `new`. Following it a
     second time is a 409, unless the source was retired: then it is visited again. Another name or password in the
@@ -91,6 +96,7 @@ async def refresh_all(parts: WithParts, reader: CurrentReader) -> RefreshAll:
 
 @router.get("/sources/{source_id}", summary="Show one source and its past visits")
 async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> SourceDetailJson:
+    """With the number of its posts and its latest visits. `waits_for` says why a due source is not visited yet."""
     found = await parts.db.read(sources.detail, reader, source_id, parts.now())
     return shaped(
         SourceDetailJson,
@@ -119,12 +125,18 @@ async def remove_source(parts: WithParts, reader: CurrentReader, source_id: Id) 
 
 @router.post("/sources/{source_id}/refresh", status_code=202, summary="Visit a source now")
 async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> Refresh:
+    """Answers at once. `already_running`: it is being visited at this moment."""
     visit = await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
     parts.wake()
     return {"status": visit["status"]}
 
 
-@router.post("/queue/schedule-feed", status_code=202, summary="Schedule the next visit of a source")
+@router.post(
+    "/queue/schedule-feed",
+    status_code=202,
+    summary="Schedule the next visit of a source",
+    responses=refusals(404),
+)
 async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: ScheduleFeed) -> Scheduled:
     """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`, which goes before
     everything that waits. `GET /api/queue/tasks/{task_id}` has the result."""
@@ -148,9 +160,10 @@ async def show_task(
     "/opml",
     summary="Export what you follow as OPML",
     response_class=Response,
-    responses={200: {"content": {OPML_TYPE: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {OPML_TYPE: {"schema": {"type": "string"}, "example": _OPML}}}},
 )
 async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
+    """With the folders and the names that you gave. Passwords of sources are left out."""
     exported = await parts.db.read(sources.export_opml, reader, parts.now())
     name = {"Content-Disposition": 'attachment; filename="headwater.opml"'}
     return Response(exported.document, headers=name, media_type=OPML_TYPE)
@@ -159,7 +172,9 @@ async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
 @router.post(
     "/opml",
     summary="Follow everything an OPML document lists",
-    openapi_extra={"requestBody": {"required": True, "content": {OPML_TYPE: {"schema": {"type": "string"}}}}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": {OPML_TYPE: {"schema": {"type": "string"}, "example": _OPML}}}
+    },
 )
 async def import_opml(parts: WithParts, reader: CurrentReader, request: Request) -> ImportReport:
     """The body is the document itself. An address that cannot be used is reported and does not stop the others."""

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from fastapi import APIRouter, Body, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
-from headwater.app import stories
-from headwater.app.shapes import shaped
+from headwater.app import groups, stories
+from headwater.app.groups import DeduplicationType, TaskJson
+from headwater.app.shapes import PageJson, shaped
 from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFolding
 from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadConfiguration
+from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import AnyId, Id, JsonRoute
+from headwater.http.problems import refusals
+from headwater.http.routes import AnyId, Cursor, Flag, Id, JsonRoute, Limit, Share
 from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000
 EMBEDDING_MODEL = "wordllama"
+DOCUMENTED_THRESHOLD = 0.85
+_WRONG_FORM = refusals(400)
 
 router = APIRouter(prefix="/api", tags=["stories"], route_class=JsonRoute)
+
+
+TweetId = Annotated[str, Strict(), Field(pattern=r"^[0-9]{1,19}$")]
 
 
 class Configuration(BaseModel):
@@ -27,85 +35,164 @@ class Configuration(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"similarity_threshold": 0.7}})
 
-    similarity_threshold: float = Field(default=0.0, ge=0, le=1, description="fold only what scores at least this")
-    enable_exact_duplicate: bool = True
-    enable_similar_content: bool = True
+    similarity_threshold: Share | None = Field(
+        default=None,
+        description="fold only what scores at least this; null: 0.85 with `tweet_ids`, 0 with `post_ids`",
+    )
+    enable_exact_duplicate: Flag = Field(default=True, description="fold exact repeats")
+    enable_similar_content: Flag = Field(default=True, description="fold similar posts and stories")
     deduplication_method: Literal["auto", "manual", "hybrid"] = Field(
         default="auto", description="auto folds; manual only says what it would fold; hybrid folds exact repeats alone"
     )
-    use_embedding_model: bool | None = Field(
+    use_embedding_model: Flag | None = Field(
         default=None, description="what this server was started with (HEADWATER_FOLD_EMBEDDINGS) decides"
     )
-    embedding_model: str | None = None
-    batch_size: int = Field(default=1000, ge=1, le=MOST_POSTS)
+    embedding_model: str | None = Field(default=None, description="there is one: wordllama")
+    batch_size: int = Field(
+        default=1000, ge=1, le=MOST_POSTS, strict=True, description="how many posts are decided in one transaction"
+    )
 
 
 class Batch(BaseModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        populate_by_name=True,
+        json_schema_extra={"example": {"tweet_ids": ["4711", "4719"], "config": {"similarity_threshold": 0.85}}},
+    )
 
-    post_ids: list[AnyId] = Field(alias="tweet_ids", min_length=1, max_length=MOST_POSTS)
-    config: Configuration = Configuration()
+    post_ids: list[AnyId | TweetId] = Field(
+        alias="tweet_ids",
+        min_length=1,
+        max_length=MOST_POSTS,
+        description="the posts: a number is an id here, a text is an id at X or, if no post has it, one here",
+    )
+    config: Configuration = Field(default=Configuration(), description="what this run may fold")
 
 
 class Folding(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"level": "repeats", "threshold": 0.8}})
 
-    level: Literal["off", "repeats", "stories"] = "stories"
-    threshold: float = Field(default=0.0, ge=0, le=1)
+    level: Literal["off", "repeats", "stories"] = Field(
+        default="stories", description="what is folded: nothing, repeats of a text, or all posts about one event"
+    )
+    threshold: Share = Field(default=0.0, description="fold only what scores at least this")
 
 
-@router.post("/deduplicate/batch", summary="Fold these posts now")
+@router.post(
+    "/deduplicate/batch",
+    summary="Fold these posts now",
+    responses=refusals(400, 404, 409),
+)
 async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]) -> Run:
-    """Posts that were decided about already are skipped. A wrong configuration is a 400 that names the field."""
+    """Posts that were decided about already are skipped. A wrong configuration is a 400 that names the field. While
+    another run decides about one of these posts, it is a 409. The result can be asked for by its `task_id`."""
     batch = checked(wanted, embeddings=parts.settings.fold_embeddings)
-    run = await stories.fold_posts(
+    run = await groups.run_task(
         parts.db,
         parts.folding,
         reader,
         batch.post_ids,
-        how_to_fold(batch.config),
-        parts.now(),
+        how_to_fold(batch.config, DOCUMENTED_THRESHOLD if "tweet_ids" in wanted else 0.0),
+        parts.now,
         batch_size=batch.config.batch_size,
     )
+    parts.new_events.send()
     return shaped(Run, run)
 
 
-@router.get("/deduplicate/groups/{group_id}", summary="Show a story, its members and why they are in it")
+@router.get("/deduplicate/tasks/{task_id}", summary="Ask what came of a run", responses=_WRONG_FORM)
+async def show_task(
+    parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$")]
+) -> TaskJson:
+    """Results are kept for 24 hours. `failed` with an error: it was interrupted, or the database was gone."""
+    found = await parts.db.read(groups.task, reader, task_id, parts.now())
+    return shaped(TaskJson, found, result=found.result)
+
+
+@router.get("/deduplicate/groups", summary="List stories of several posts", responses=_WRONG_FORM)
+async def list_groups(
+    parts: WithParts,
+    reader: CurrentReader,
+    type: Annotated[
+        DeduplicationType | None, Query(description="only groups of exact repeats, or only those of similar posts")
+    ] = None,
+    since: Annotated[
+        str | None, Query(max_length=50, description="only groups made at this time or later, ISO 8601")
+    ] = None,
+    until: Annotated[str | None, Query(max_length=50, description="only groups made before this time")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> PageJson[GroupJson]:
+    """Those with the newest representatives first. Stories that were undone are left out."""
+    wanted = groups.wanted_groups(type, since, until)
+    found = await parts.db.read(groups.page, reader, wanted, before=routes.id_in(cursor), limit=limit + 1)
+    listed, next_cursor = routes.cut_page(found, limit, routes.cursor_of_row)
+    return {"items": [shaped(GroupJson, one.group) for one in listed], "next_cursor": next_cursor}
+
+
+@router.get(
+    "/deduplicate/groups/{group_id}", summary="Show a story, its members and why they are in it", responses=_WRONG_FORM
+)
 async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> GroupJson:
+    """With the rule, the score and the reason of each member, and every decision about them."""
     return shaped(GroupJson, await parts.db.read(stories.group, reader, group_id))
 
 
-@router.get("/deduplicate/posts/{post_id}", summary="Show the story that a post is in")
-@router.get("/deduplicate/tweets/{post_id}", summary="Show the story that a post is in")
+@router.get("/deduplicate/posts/{post_id}", summary="Show the story that a post is in", responses=_WRONG_FORM)
 async def show_group_of_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> GroupJson:
+    """404 if it is in none, because it is alone or its story was undone."""
     return shaped(GroupJson, await parts.db.read(stories.group_of_post, reader, post_id))
 
 
-@router.delete("/deduplicate/groups/{group_id}", summary="Undo a story: its posts are separate again and stay so")
+@router.get("/deduplicate/tweets/{tweet_id}", summary="Show the story that a post of X is in", responses=_WRONG_FORM)
+async def show_group_of_tweet(
+    parts: WithParts, reader: CurrentReader, tweet_id: Annotated[str, Path(pattern=r"^[0-9]{1,19}$")]
+) -> GroupJson:
+    """By its id at X; if no post has it, by its id here."""
+    post_id = await parts.db.read(groups.post_named, tweet_id)
+    return shaped(GroupJson, await parts.db.read(stories.group_of_post, reader, post_id))
+
+
+@router.delete(
+    "/deduplicate/groups/{group_id}",
+    summary="Undo a story: its posts are separate again and stay so",
+    responses=refusals(400, 409),
+)
 async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> Done:
     """A story that was undone already is a 409."""
     return {"success": True, "post_ids": await parts.db.write(stories.undo, reader, group_id, parts.now())}
 
 
-@router.post("/deduplicate/posts/{post_id}/apart", summary="Say that a post is not the same as the rest of its story")
+@router.post(
+    "/deduplicate/posts/{post_id}/apart",
+    summary="Say that a post is not the same as the rest of its story",
+    responses=_WRONG_FORM,
+)
 async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id) -> Done:
+    """Its repeats leave with it. They are not folded again unless a person asks for it."""
     return {"success": True, "post_ids": await parts.db.write(stories.take_out, reader, post_id, parts.now())}
 
 
 @router.get("/folding", summary="How the stream is folded for you")
 async def show_folding(parts: WithParts, reader: CurrentReader) -> FoldingJson:
+    """What is folded into one entry: nothing, repeats of a text, or all posts about one event."""
     return shaped(FoldingJson, await parts.db.read(stories.fold_settings, reader))
 
 
 @router.put("/folding", summary="Choose how the stream is folded for you")
 async def choose_folding(parts: WithParts, reader: CurrentReader, wanted: Folding) -> FoldingJson:
+    """It applies to everything you read from now on; no post is changed by it."""
     return shaped(FoldingJson, await parts.db.write(stories.choose_folding, reader, wanted.level, wanted.threshold))
 
 
 @router.put("/folding/sources/{source_id}", summary="Choose whether posts of a source are folded")
 async def choose_source(
-    parts: WithParts, reader: CurrentReader, source_id: Id, fold: Annotated[bool, Body(embed=True)]
+    parts: WithParts,
+    reader: CurrentReader,
+    source_id: Id,
+    fold: Annotated[Flag, Body(embed=True, description="true: fold them; false: show each", examples=[False])],
 ) -> SourceFolding:
+    """It applies to you alone, and to everything you read from now on."""
     await parts.db.write(stories.choose_source_folding, reader, source_id, fold=fold)
     return {"fold": fold}
 
@@ -132,9 +219,10 @@ def checked(wanted: dict[str, Any], *, embeddings: bool) -> Batch:
     return batch
 
 
-def how_to_fold(config: Configuration) -> FoldOptions:
+def how_to_fold(config: Configuration, threshold: float = 0.0) -> FoldOptions:
+    """Returns what a run may fold. `threshold` counts if the configuration has none."""
     return FoldOptions(
-        threshold=config.similarity_threshold,
+        threshold=threshold if config.similarity_threshold is None else config.similarity_threshold,
         exact=config.enable_exact_duplicate,
         similar=config.enable_similar_content and config.deduplication_method != "hybrid",
         dry=config.deduplication_method == "manual",

@@ -10,7 +10,8 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import Cursor, Id, JsonRoute, Limit
+from headwater.http.problems import refusals
+from headwater.http.routes import Cursor, Flag, Id, JsonRoute, Limit
 from headwater.http.state import WithParts
 
 MAX_KINDS = 100
@@ -34,11 +35,12 @@ class WebhookChange(BaseModel):
     kinds: list[str] | None = Field(
         default=None, max_length=MAX_KINDS, description="the kinds it gets from now on; empty: every kind"
     )
-    active: bool | None = Field(default=None, description="false: pause it; true: resume it, even if it was gone")
+    active: Flag | None = Field(default=None, description="false: pause it; true: resume it, even if it was gone")
 
 
 @router.get("", summary="List your webhooks")
 async def list_webhooks(parts: WithParts, reader: CurrentReader) -> WebhooksJson:
+    """With the state of each: active, paused, or gone because its server said so."""
     found = await parts.db.read(webhooks.every, reader)
     return {"items": [shaped(WebhookJson, webhook) for webhook in found]}
 
@@ -52,6 +54,7 @@ async def add_webhook(parts: WithParts, reader: CurrentReader, wanted: NewWebhoo
 
 @router.get("/{webhook_id}", summary="Show a webhook and how it is doing")
 async def show_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> WebhookJson:
+    """With its last error, and since when it fails."""
     return shaped(WebhookJson, await parts.db.read(webhooks.find, reader, webhook_id))
 
 
@@ -87,7 +90,12 @@ async def test_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) 
     return shaped(DeliveryJson, queued.delivery, webhook_id=webhook_id)
 
 
-@router.post("/{webhook_id}/deliveries/{delivery_id}/replay", status_code=202, summary="Send an event again")
+@router.post(
+    "/{webhook_id}/deliveries/{delivery_id}/replay",
+    status_code=202,
+    summary="Send an event again",
+    responses=refusals(409),
+)
 async def replay_delivery(parts: WithParts, reader: CurrentReader, webhook_id: Id, delivery_id: Id) -> DeliveryJson:
     """It is sent under the same `webhook-id`, before everything that waits."""
     queued = await parts.db.write(webhooks.replay, reader, webhook_id, delivery_id, parts.now())

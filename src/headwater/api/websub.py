@@ -27,7 +27,10 @@ _PROTECTION = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
     "X-Content-Type-Options": "nosniff",
 }
-_NOT_ALLOWED = Problem(405, "method_not_allowed", "This cannot be done here", "Hubs send GET and POST.")
+_ALLOWED = {"Allow": "GET, POST"}
+_NOT_ALLOWED = Problem(
+    405, "method_not_allowed", "This cannot be done here", "Hubs send GET and POST.", headers=_ALLOWED
+)
 _BUSY = Problem(503, "busy", "Too many pushes at once", "Try again in a moment.", headers={"Retry-After": "30"})
 
 log = structlog.get_logger(__name__)

@@ -195,6 +195,17 @@ class HourJson(TypedDict):
         dict[str, int] | None,
         Example({"high": 29, "medium": 73, "low": 98}, "how many sources are in each tier, and in none"),
     ]
+    # The same under the names that the document of the crawl metrics has for them.
+    metric_date: Annotated[str, Example("2026-01-07", of=lambda one: f"{one.hour:%Y-%m-%d}")]
+    metric_hour: Annotated[int, Example(9, of="hour.hour")]
+    total_communities: Annotated[int | None, Example(200, of="sources_total")]
+    successful_crawls: Annotated[int, Example(310, of=lambda one: one.visits_ok + one.visits_unchanged)]
+    empty_crawls: Annotated[int, Example(2, of="visits_empty")]
+    failed_crawls: Annotated[int, Example(5, of="visits_failed")]
+    total_new_posts: Annotated[int, Example(128, of="posts_new")]
+    total_updated_posts: Annotated[int, Example(9, of="posts_updated")]
+    total_duplicates: Annotated[int, Example(2210, of="posts_duplicate")]
+    tier_assignments: Annotated[dict[str, int] | None, Example({"high": 29, "medium": 73, "low": 98}, of="tiers")]
 
 
 class HoursJson(TypedDict):

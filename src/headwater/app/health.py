@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from headwater.app import log
-from headwater.app.shapes import Example, Time
+from headwater.app.shapes import Example, Time, iso, shaped
+from headwater.crawl import monitors
 from headwater.events import health
 from headwater.events.delivery import Consumer
 from headwater.events.health import Figure, Observed
@@ -31,6 +32,8 @@ class Numbers(NamedTuple):
     sources_by_status: Mapping[str, int]
     due: int
     alerts: list[Alert]
+    answers: int
+    unchanged: int
 
 
 class Activity(NamedTuple):
@@ -49,21 +52,34 @@ def examine(
     delays: Sequence[float],
     kept_for: timedelta,
     has_cursors: bool,
+    cache_hits: float = health.MIN_CACHE_HITS,
 ) -> list[Figure]:
     """Judges how Headwater is doing. `delays` are seconds from write to visible, as listeners of this process saw."""
     found = numbers(conn, consumers, now, has_cursors=has_cursors)
-    seen = Observed(found.log, delays, found.sources_by_status, found.due, kept_for)
+    seen = Observed(
+        log=found.log,
+        delays=delays,
+        sources_by_status=found.sources_by_status,
+        due=found.due,
+        kept_for=kept_for,
+        on_kafka=not has_cursors,
+        answers=found.answers,
+        unchanged=found.unchanged,
+        cache_hits=cache_hits,
+    )
     return health.judge(seen, consumers, now)
 
 
 def numbers(conn: Connection, consumers: Sequence[Consumer], now: datetime, *, has_cursors: bool) -> Numbers:
-    """Counts what is in the store. Consumers of Kafka have no cursors: Kafka knows how far they are."""
+    """Counts what is in the store. Consumers of Kafka have no cursors: their inbox says what had its effect."""
     followers = [consumer.name for consumer in consumers] if has_cursors else []
+    on_kafka = None if has_cursors else {consumer.name: consumer.kinds for consumer in consumers}
     return Numbers(
-        log_health.examine(conn, followers),
+        log_health.examine(conn, followers, on_kafka),
         sources.counts_by_status(conn),
         sources.count_due(conn, now),
         metrics.all_alerts(conn),
+        *monitors.recent_answers(conn, now),
     )
 
 
@@ -88,15 +104,49 @@ class FigureJson(TypedDict):
     name: Annotated[str, Example("consumer_lag")]
     consumer: Annotated[str | None, Example("search", "whose figure it is, where each consumer has one")]
     value: Annotated[float | None, Example(0.4, "null: not known; `advice` says why")]
-    limit: Annotated[float | None, Example(6.0)]
+    limit: Annotated[float | None, Example(6.0, "what it should stay below; of `cache_hit_rate`, what it should reach")]
     unit: Annotated[str, Example("seconds")]
     state: Annotated[State, Example("ok")]
     advice: Annotated[str, Example("")]
 
 
 class HealthJson(TypedDict):
-    """How Headwater is doing. `state` is that of the worst figure."""
+    """How Headwater is doing. `state` is that of the worst figure. The five values beside it are figures as well."""
 
     state: Annotated[State, Example("ok")]
+    status: Annotated[State, Example("ok", "the same as `state`")]
     checked_at: Annotated[Time, Example("2026-01-07T09:30:00Z")]
+    kafka_consumer_lag: Annotated[
+        float | None, Example(0.4, "seconds that the oldest event waits for a consumer, on Kafka or on the table")
+    ]
+    outbox_backlog: Annotated[float | None, Example(3, "events that the slowest consumer has not handled")]
+    dlq_count: Annotated[float | None, Example(0, "dead letters")]
+    cache_hit_rate: Annotated[
+        float | None, Example(0.81, "share of answers of feeds within the last hour that had not changed, 0 to 1")
+    ]
+    forecast_freshness_sec: Annotated[float | None, Example(None, "seconds since the last forecast")]
+    unknown: Annotated[
+        dict[str, str],
+        Example({"forecast_freshness_sec": "This version makes no forecasts."}, "why a value is null, by its name"),
+    ]
     figures: list[FigureJson]
+
+
+NAMED = ("kafka_consumer_lag", "outbox_backlog", "dlq_count", "cache_hit_rate", "forecast_freshness_sec")
+
+
+def health_json(figures: Sequence[Figure], now: datetime) -> HealthJson:
+    """Returns all figures, those that others ask for by name also by their names."""
+    named = {figure.name: figure for figure in figures if figure.name in NAMED}
+    return {
+        "state": overall(figures),
+        "status": overall(figures),
+        "checked_at": iso(now),
+        "kafka_consumer_lag": named["kafka_consumer_lag"].value,
+        "outbox_backlog": named["outbox_backlog"].value,
+        "dlq_count": named["dlq_count"].value,
+        "cache_hit_rate": named["cache_hit_rate"].value,
+        "forecast_freshness_sec": named["forecast_freshness_sec"].value,
+        "unknown": {name: figure.advice for name, figure in named.items() if figure.value is None},
+        "figures": [shaped(FigureJson, figure) for figure in figures],
+    }

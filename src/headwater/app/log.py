@@ -77,24 +77,41 @@ def skip_dead_letter(conn: Connection, consumers: Sequence[Consumer], letter_id:
 
 
 def chosen_dead_letters(
-    conn: Connection, consumers: Sequence[Consumer], consumer: str | None = None, kind: str | None = None
+    conn: Connection,
+    consumers: Sequence[Consumer],
+    consumer: str | None = None,
+    kind: str | None = None,
+    event_id: str | None = None,
 ) -> list[int]:
-    """Returns the ids of all dead letters, or of those of a consumer or a kind, the oldest first."""
+    """Returns the ids of all dead letters, or of those of a consumer, a kind or an event, the oldest first."""
     if consumer is not None:
         replay.consumer_named(consumer, consumers)
-    return replay.dead_letter_ids(conn, consumer, kind)
+    if event_id is None:
+        return replay.dead_letter_ids(conn, consumer, kind)
+    found = [
+        letter
+        for letter in dead_letters.of_event(conn, event_id)
+        if consumer in (None, letter.consumer) and kind in (None, letter.event.kind)
+    ]
+    if not found:
+        raise NotFound(f"No consumer has the event {event_id} as a dead letter. `headwater dlq list` lists them.")
+    if not any(letter.state == "dead" for letter in found):
+        raise AlreadyThere(f"The event {event_id} is no longer dead; it is {found[0].state}.")
+    return [letter.id for letter in found if letter.state == "dead"]
 
 
 async def replay_dead_letters(
     db: Database,
     consumers: Sequence[Consumer],
     now: Callable[[], datetime],
+    *,
     consumer: str | None = None,
     kind: str | None = None,
+    event_id: str | None = None,
 ) -> ReplayAll:
-    """Replays all dead letters, or those of a consumer or a kind, each in a transaction of its own."""
+    """Replays all dead letters, or those of a consumer, a kind or an event, each in a transaction of its own."""
     replayed = failed = 0
-    for letter_id in await db.read(chosen_dead_letters, consumers, consumer, kind):
+    for letter_id in await db.read(chosen_dead_letters, consumers, consumer, kind, event_id):
         try:
             error = await db.write(replay.replay_dead_letter, consumers, letter_id, now())
         except AlreadyThere:  # somebody else is replaying it
@@ -209,6 +226,7 @@ class DeadLetterJson(TypedDict):
     id: Annotated[int, Example(3)]
     consumer: Annotated[str, Example("search")]
     state: Annotated[LetterState, Example("dead")]
+    resolved: Annotated[bool, Example(False, "whether it was replayed or skipped", of=lambda one: one.is_resolved)]
     event_id: Annotated[str, Example("019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f", of="event.event_id")]
     kind: Annotated[str, Example("post.stored", of="event.kind")]
     key: Annotated[str, Example("source:12", of="event.key")]

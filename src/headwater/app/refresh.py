@@ -16,7 +16,7 @@ from headwater.app import pool
 from headwater.app import sources as followed
 from headwater.app.shapes import Example, Time, iso
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.record import report
+from headwater.crawl.record import report, with_other_names
 from headwater.errors import BadInput, NotFound
 from headwater.ids import uuid7
 from headwater.model import Reader, SavedVisit, Source
@@ -180,7 +180,7 @@ async def visit_now(
                 for visit in await db.read(visits.visited_since, others, since):
                     waiting.pop(visit.source_id, None)
                     failures += visit.outcome == "failed"
-                    on_report({**visit._asdict(), "seconds": round(visit.seconds, 3)})
+                    on_report(with_other_names({**visit._asdict(), "seconds": round(visit.seconds, 3)}))
             crawler.changed.clear()
             try:
                 async with asyncio.timeout(LOOK_AGAIN_SECONDS):

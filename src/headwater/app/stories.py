@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -32,6 +32,28 @@ class Group(NamedTuple):
     story_id: int
     members: list[ShownMember]
     history: list[PastDecision]
+    at_x: Mapping[int, str] = {}  # the ids that its posts have at X
+
+    @property
+    def deduplication_type(self) -> str:
+        """As the contract of de-duplication names it: all members but the first say so."""
+        rules = {member.rule for member in self.members if member.rule != "first"}
+        return "exact_duplicate" if rules <= {"exact"} else "similar_content"
+
+    @property
+    def similarity_score(self) -> float | None:
+        """The lowest score of a similar group; an exact one has none."""
+        scores = [member.score for member in self.members if member.rule not in ("first", "exact")]
+        return min(scores, default=None)
+
+    @property
+    def tweet_ids(self) -> list[str]:
+        return [self.at_x.get(member.post_id, str(member.post_id)) for member in self.members]
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the first post joined."""
+        return min((one.decided_at for one in self.history if one.action == "joined"), default=None)
 
 
 class FoldRun(NamedTuple):
@@ -56,7 +78,8 @@ def group(conn: Connection, reader: Reader, story_id: int) -> Group:
     """Returns a story of at least two posts that the reader may see."""
     members = _members(conn, reader, story_id)
     visible = {member.post_id for member in members}
-    return Group(story_id, members, [one for one in stories.history(conn, story_id) if one.post_id in visible])
+    history = [one for one in stories.history(conn, story_id) if one.post_id in visible]
+    return Group(story_id, members, history, stories.ids_at_x(conn, sorted(visible)))
 
 
 def group_of_post(conn: Connection, reader: Reader, post_id: int) -> Group:
@@ -103,9 +126,7 @@ async def fold_posts(
 ) -> FoldRun:
     """Folds posts that the reader may see. Those that were decided about already are skipped."""
     ids = list(dict.fromkeys(post_ids))
-    seen = {post.id for post in await db.read(stream.posts_by_id, reader, ids)}
-    if missing := [post_id for post_id in ids if post_id not in seen]:
-        raise NotFound(f"There is no post {missing[0]}.", missing=missing[:100])
+    await db.read(check_visible, reader, ids)
     decisions: list[Decision] = []
     for part in _in_rounds(ids, batch_size):
         decisions += await db.write(folder.fold, part, now, how)
@@ -116,6 +137,13 @@ async def fold_posts(
         len(ids) - len(decisions),
         [one for one in decisions if one.rule != "first"],
     )
+
+
+def check_visible(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> None:
+    """Raises NotFound if the reader may not see one of these posts."""
+    seen = {post.id for post in stream.posts_by_id(conn, reader, list(post_ids))}
+    if missing := [post_id for post_id in post_ids if post_id not in seen]:
+        raise NotFound(f"There is no post {missing[0]}.", missing=missing[:100])
 
 
 def fold_now(
@@ -293,10 +321,16 @@ class PastJson(TypedDict):
 
 
 class GroupJson(TypedDict):
-    """A story: its members, the earliest first, and every decision about it."""
+    """A story: its members, the earliest first, and every decision about it. `tweet_ids` are ids at X; posts from
+    elsewhere have their ids here."""
 
     group_id: Annotated[int, Example(4711, of="story_id")]
     representative: Annotated[int, Example(4711, of=lambda story: story.members[0].post_id)]
+    representative_tweet_id: Annotated[str, Example("4711", of=lambda story: story.tweet_ids[0])]
+    deduplication_type: Annotated[str, Example("exact_duplicate", "exact_duplicate or similar_content")]
+    similarity_score: Annotated[float | None, Example(None, "the lowest score of a similar group; null: it is exact")]
+    tweet_ids: Annotated[list[str], Example(["4711", "4719"])]
+    created_at: Annotated[Time | None, Example("2026-01-07T09:30:02Z", "when the first post joined")]
     members: Annotated[list[MemberJson], Example([example(MemberJson), _REPEAT])]
     history: list[PastJson]
 

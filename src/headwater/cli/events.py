@@ -74,13 +74,14 @@ def replay_letters(
     everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
     consumer: OfConsumer = None,
     kind: OfKind = None,
+    event_id: Annotated[str | None, typer.Option("--event-id", help="Only those of this event.")] = None,
     as_json: Json = False,
 ) -> None:
     """Give dead letters their effect, once. An event that fails again stays a dead letter."""
-    if bool(letter_ids) == (everything or bool(consumer or kind)):
-        raise BadInput("Name dead letters by their ids, or give --all, --consumer or --kind.")
+    if bool(letter_ids) == (everything or bool(consumer or kind or event_id)):
+        raise BadInput("Name dead letters by their ids, or give --all, --consumer, --kind or --event-id.")
     with opened() as (parts, _):
-        ids = letter_ids or parts.db.read_now(log.chosen_dead_letters, parts.consumers, consumer, kind)
+        ids = letter_ids or parts.db.read_now(log.chosen_dead_letters, parts.consumers, consumer, kind, event_id)
         failed = sum(not _replay_one(parts, letter_id, as_json) for letter_id in ids)
     if not as_json:
         say(f"{len(ids) - failed} replayed, {failed} failed.")

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from headwater.events import catalogue
 from headwater.events.catalogue import AlertFacts
+from headwater.events.health import FEWEST_ANSWERS, MIN_CACHE_HITS
 from headwater.sources import KINDS
 from headwater.store.log import outbox
 from headwater.store.people import accounts
@@ -22,14 +23,13 @@ CACHE_HITS = "cache_hits"
 STALE_SOURCES = "stale_sources"
 WATCHED = (API_CALLS, CACHE_HITS, STALE_SOURCES)
 LATELY = timedelta(hours=1)
-FEWEST_ANSWERS = 20  # for a share to mean anything
 
 
 class AlertLimits(NamedTuple):
     """Thresholds: calls in one window, the share of unchanged answers, the time that a source waits."""
 
     calls: int = 55
-    cache_hits: float = 0.7
+    cache_hits: float = MIN_CACHE_HITS
     stale_after: timedelta = timedelta(minutes=90)
 
 
@@ -61,9 +61,14 @@ def watch_calls(conn: Connection, budget: Budget, limits: AlertLimits, now: date
 
 
 def watch_cache(conn: Connection, limits: AlertLimits, now: datetime) -> AlertChanges:
+    return _keep(conn, CACHE_HITS, too_few_hits(*recent_answers(conn, now), limits), now)
+
+
+def recent_answers(conn: Connection, now: datetime) -> tuple[int, int]:
+    """Returns how often feeds answered lately, and how often nothing had changed."""
     # Not of every kind: the votes of a community change all the time.
     kinds = [kind.name for kind in KINDS.values() if kind.is_often_unchanged]
-    return _keep(conn, CACHE_HITS, too_few_hits(*metrics.answers(conn, kinds, now - LATELY), limits), now)
+    return metrics.answers(conn, kinds, now - LATELY)
 
 
 def watch_crawler(conn: Connection, limits: AlertLimits, now: datetime) -> AlertChanges:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import structlog
 from sqlalchemy import Connection
@@ -118,23 +119,36 @@ def _change_of_health(saved: SavedVisit) -> Event | None:
     return (catalogue.SOURCE_BLOCKED if after == "blocked" else catalogue.SOURCE_FAILED)(trouble, once=once)
 
 
-def report(saved: SavedVisit) -> dict[str, object]:
+def report(saved: SavedVisit) -> dict[str, Any]:
     """Returns a visit as `headwater crawl --json` prints it."""
     visit = saved.visit
     error = visit.error if saved.accepted else "Another process visited this source meanwhile. Nothing was written."
-    return {
-        "source": saved.address,
-        "source_id": visit.source_id,
-        "outcome": visit.outcome if saved.accepted else "failed",
-        "new": saved.count("new"),
-        "updated": saved.count("edited") + saved.count("touched"),
-        "duplicates": saved.count("same"),
-        "watermark_updated": saved.watermark_updated,
-        "truncated": visit.facts is not None and visit.facts.truncated,
-        "gap": visit.facts is not None and visit.facts.gap,
-        "unfinished": visit.unfinished,
-        "seconds": round(visit.seconds, 3),
-        "error": error,
+    return with_other_names(
+        {
+            "source": saved.address,
+            "source_id": visit.source_id,
+            "outcome": visit.outcome if saved.accepted else "failed",
+            "new": saved.count("new"),
+            "updated": saved.count("edited") + saved.count("touched"),
+            "duplicates": saved.count("same"),
+            "watermark_updated": saved.watermark_updated,
+            "truncated": visit.facts is not None and visit.facts.truncated,
+            "gap": visit.facts is not None and visit.facts.gap,
+            "unfinished": visit.unfinished,
+            "seconds": round(visit.seconds, 3),
+            "error": error,
+        }
+    )
+
+
+def with_other_names(report: dict[str, Any]) -> dict[str, Any]:
+    """Adds the names under which systems that crawl communities report the same."""
+    address = str(report["source"])
+    return report | {
+        "community": urlsplit(address).path.strip("/") if "/r/" in address else address,
+        "new_posts": report["new"],
+        "updated_posts": report["updated"],
+        "duration_seconds": report["seconds"],
     }
 
 

@@ -75,6 +75,14 @@ class Parting(Payload, frozen=True):
     post_ids: Annotated[list[int], Meta(description="the posts that left it")]
 
 
+class RunFacts(Payload, frozen=True):
+    task_id: Annotated[str, Meta(description="the run")]
+    status: Annotated[str, Meta(description="completed, or proposed: nothing was written")]
+    decided: Annotated[int, Meta(description="how many posts it decided about")]
+    already_decided: Annotated[int, Meta(description="how many had been decided about before")]
+    joined: Annotated[int, Meta(description="how many became part of a story")]
+
+
 class AlertFacts(Payload, frozen=True):
     alert: Annotated[str, Meta(description="what is watched: api_calls, cache_hits or stale_sources")]
     detail: Annotated[str, Meta(description="what is wrong, for people; for a cleared alert, what was wrong")]
@@ -139,6 +147,9 @@ SUBSCRIBED = EventKind("subscription.added", SourceFacts, "user_id", "A reader s
 UNSUBSCRIBED = EventKind("subscription.removed", SubscriptionEnd, "user_id", "A reader stopped following a source.")
 STORY_JOINED = EventKind("story.joined", Joining, "story_id", "A post joined a story.")
 STORY_PARTED = EventKind("story.parted", Parting, "story_id", "A person took posts out of a story. They stay out.")
+STORY_RUN_FINISHED = EventKind(
+    "story.run_finished", RunFacts, "user_id", "A run of folding that a reader asked for is over."
+)
 ALERT_RAISED = EventKind(
     "alert.raised", AlertFacts, "user_id", "Something is wrong with crawling. It goes to the person who runs Headwater."
 )
@@ -156,6 +167,7 @@ KINDS: tuple[EventKind[Any], ...] = (
     UNSUBSCRIBED,
     STORY_JOINED,
     STORY_PARTED,
+    STORY_RUN_FINISHED,
     ALERT_RAISED,
     ALERT_CLEARED,
 )

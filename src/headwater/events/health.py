@@ -15,6 +15,8 @@ MAX_DEAD_SHARE = 0.001
 MAX_VISIBLE_SECONDS = 3.0
 MAX_SLOT_BYTES = 1024**3
 MAX_FAILING_SHARE = 0.1
+MIN_CACHE_HITS = 0.7
+FEWEST_ANSWERS = 20  # for a share to be judged
 STALE_AFTER = timedelta(minutes=90)
 BAD_BEYOND = 10  # times the limit: a value over the limit is a warning, one over ten times the limit is bad
 
@@ -23,7 +25,9 @@ _RANK: Mapping[State, int] = {"unknown": 0, "ok": 0, "warning": 1, "bad": 2}
 
 
 class Figure(NamedTuple):
-    """`value` should stay below `limit`. `consumer` is set where each consumer has a figure of its own.
+    """`value` should stay below `limit`; that of `cache_hit_rate` should reach it.
+
+    `consumer` is set where each consumer has a figure of its own.
 
     `advice` says what to do, or why the value is unknown.
     """
@@ -38,26 +42,37 @@ class Figure(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What the figures are made of. `delays` are seconds from write to visible, as seen by this process's listeners."""
+    """What the figures are made of. `delays` are seconds from write to visible, as seen by this process's listeners.
+
+    `answers` are those of feeds within the last hour, of which so many were `unchanged`; `cache_hits` is the share that
+    should be.
+    """
 
     log: LogHealth
     delays: Sequence[float]
     sources_by_status: Mapping[str, int]
     due: int
     kept_for: timedelta
+    on_kafka: bool = False
+    answers: int = 0
+    unchanged: int = 0
+    cache_hits: float = MIN_CACHE_HITS
 
 
 def judge(seen: Observed, consumers: Sequence[Consumer], now: datetime) -> list[Figure]:
     lingers = {consumer.name: consumer.linger for consumer in consumers}
+    lags = [_lag(backlog, lingers.get(backlog.consumer, 0.0), now, _why_behind(seen)) for backlog in seen.log.backlogs]
     return [
-        _backlog(seen.log.backlogs, lingers, now),
-        *(_lag(backlog, lingers.get(backlog.consumer, 0.0), now) for backlog in seen.log.backlogs),
+        _backlog(seen, lingers, now),
+        _longest(lags),
+        *lags,
         *_dead(seen.log),
         _freshness(seen, now),
         _visible(seen.delays),
         *_sources(seen),
         *_log(seen, now),
-        Figure("cache_hit_rate", None, None, "share", "unknown", "Headwater has no cache yet."),
+        _cache_hits(seen),
+        Figure("forecast_freshness_sec", None, None, "seconds", "unknown", "This version makes no forecasts."),
     ]
 
 
@@ -83,24 +98,39 @@ def _state(value: float, limit: float) -> State:
     return "warning" if value < limit * BAD_BEYOND else "bad"
 
 
-def _backlog(backlogs: Sequence[Backlog], lingers: Mapping[str, float], now: datetime) -> Figure:
+def _backlog(seen: Observed, lingers: Mapping[str, float], now: datetime) -> Figure:
     """The backlog of the slowest consumer. Events that gather while a consumer lingers on purpose are no problem."""
-    slowest = max(backlogs, key=lambda backlog: backlog.events, default=None)
+    slowest = max(seen.log.backlogs, key=lambda backlog: backlog.events, default=None)
     if slowest is None:
         return Figure("outbox_backlog", 0, MAX_BACKLOG, "events", "ok")
     state = _state(slowest.events, MAX_BACKLOG)
     if state != "ok" and _waited(slowest, now) < MAX_LAG_SECONDS + lingers.get(slowest.consumer, 0.0):
         state = "ok"
-    advice = f"Is a Headwater running that follows the log? {slowest.consumer} is behind."
+    advice = f"{slowest.consumer} is behind. {_why_behind(seen)}"
     return Figure("outbox_backlog", slowest.events, MAX_BACKLOG, "events", state, advice if state != "ok" else "")
 
 
-def _lag(backlog: Backlog, linger: float, now: datetime) -> Figure:
+def _why_behind(seen: Observed) -> str:
+    if seen.on_kafka and not seen.log.slot_read:
+        return "No events get from PostgreSQL to Kafka: is its connector paused? `headwater kafka check` says more."
+    if seen.on_kafka:
+        return "Is a Headwater running that follows Kafka? `headwater kafka check` examines the way there."
+    return "Is a Headwater running that follows the log?"
+
+
+def _longest(lags: Sequence[Figure]) -> Figure:
+    """The longest lag of all consumers. It has the name under which others ask for it, whatever the log is."""
+    name = "kafka_consumer_lag"
+    slowest = max(lags, key=lambda lag: (_RANK[lag.state], lag.value or 0.0), default=None)
+    if slowest is None:
+        return Figure(name, None, MAX_LAG_SECONDS, "seconds", "unknown", "Nothing follows the log.")
+    return slowest._replace(name=name, consumer=None)
+
+
+def _lag(backlog: Backlog, linger: float, now: datetime, why: str) -> Figure:
     waited, limit = _waited(backlog, now), MAX_LAG_SECONDS + linger
     state = _state(waited, limit)
-    advice = (
-        "" if state == "ok" else "The log of the running Headwater says why. If none is running, nothing is handled."
-    )
+    advice = "" if state == "ok" else f"{why} Its own log says what went wrong."
     return Figure("consumer_lag", round(waited, 3), limit, "seconds", state, advice, backlog.consumer)
 
 
@@ -146,6 +176,18 @@ def _visible(delays: Sequence[float]) -> Figure:
     return Figure(name, round(found, 4), MAX_VISIBLE_SECONDS, "seconds", state, advice)
 
 
+def _cache_hits(seen: Observed) -> Figure:
+    """The share of answers that were what we already had, so that nothing had to be parsed."""
+    name, limit = "cache_hit_rate", seen.cache_hits
+    if not seen.answers:
+        why = "No feed that is followed for an hour or more has answered within the last hour."
+        return Figure(name, None, limit, "share", "unknown", why)
+    rate = seen.unchanged / seen.answers
+    state: State = "warning" if rate < limit and seen.answers >= FEWEST_ANSWERS else "ok"
+    advice = "" if state == "ok" else "Feeds send everything each time. Do servers ignore our conditional requests?"
+    return Figure(name, round(rate, 4), limit, "share", state, advice)
+
+
 def _sources(seen: Observed) -> Iterator[Figure]:
     total = max(1, sum(seen.sources_by_status.values()))
     for status in ("failing", "blocked"):
@@ -174,3 +216,8 @@ def _log(seen: Observed, now: datetime) -> Iterator[Figure]:
         state = _state(log.slot_bytes, MAX_SLOT_BYTES) if log.slot_kept else "bad"
         advice = "" if state == "ok" else "Debezium is not reading. Restart its connector, or drop the slot."
         yield Figure("slot_bytes", log.slot_bytes, MAX_SLOT_BYTES, "bytes", state, advice)
+    if seen.on_kafka:
+        state = "ok" if log.slot_read else "bad"
+        yield Figure(
+            "slot_read", float(log.slot_read), None, "readers", state, "" if log.slot_read else _why_behind(seen)
+        )

@@ -11,12 +11,18 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match, Mount
 from typing_extensions import TypedDict
 
-from headwater.errors import BadInput, HeadwaterError, NotFound, NotSignedIn, StoreUnavailable
+from headwater.errors import BadInput, HeadwaterError, NotFound, NotSignedIn, StoreUnavailable, UnknownParameter
 
 RETRY_AFTER_SECONDS = 5
 MEDIA_TYPE = "application/problem+json"
+METHOD_NOT_ALLOWED = 405
+BAD_REQUEST = 400
+DEDUPLICATION = "/api/deduplicate/"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_READING = ("GET", "HEAD")  # what files are served by
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +49,24 @@ class ProblemJson(TypedDict):
     status: Annotated[int, Field(examples=[422])]
     detail: Annotated[str, Field(examples=["Only http:// and https:// addresses can be used."])]
     code: Annotated[str, Field(examples=["bad_address"])]
+
+
+_MEANINGS = {
+    400: "A body or an id has the wrong form; `detail` says what is wrong",
+    401: "No valid token or session",
+    403: "Not allowed: another server's name, a form of another site, or something for those who run the instance",
+    404: "There is no such thing, or you may not see it",
+    409: "It is so already, or somebody else is doing it at this moment",
+    413: "The body is too large",
+    422: "Something in the request is wrong; `detail` says what",
+    429: "Too many at once; `Retry-After` says when to try again",
+    503: "The database is busy or gone; `Retry-After` says when to try again",
+}
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Returns what a route says about the problems that it may answer with."""
+    return {status: {"model": ProblemJson, "description": _MEANINGS[status]} for status in statuses}
 
 
 class Problem(NamedTuple):
@@ -99,6 +123,7 @@ def of_validation(errors: Sequence[Mapping[str, Any]]) -> Problem:
 def answer(request: Request, problem: Problem) -> Response:
     if problem.status >= 500 and problem is not UNEXPECTED:
         log.warning("request refused", path=request.scope["path"], code=problem.code, detail=problem.detail)
+    problem = _as_documented(request, problem)
     if problem.status == StoreUnavailable.status and getattr(request.state, "caller", None) is None:
         # Anybody may cause this; what a driver says about hosts, ports and files is for the log.
         problem = problem._replace(detail=_TO_STRANGERS.format(title=problem.title), facts={})
@@ -107,6 +132,14 @@ def answer(request: Request, problem: Problem) -> Response:
         page.headers.update(problem.headers)
         return page
     return JSONResponse(problem.as_json(), problem.status, problem.headers, MEDIA_TYPE)
+
+
+def _as_documented(request: Request, problem: Problem) -> Problem:
+    """De-duplication has a contract of its own, in which a body or an id of the wrong form is a 400."""
+    is_wrong_form = problem.status == BadInput.status and problem.code != UnknownParameter.code
+    if is_wrong_form and request.scope["path"].startswith(DEDUPLICATION):
+        return problem._replace(status=BAD_REQUEST)
+    return problem
 
 
 def wants_page(request: Request) -> bool:
@@ -129,7 +162,22 @@ def install(app: FastAPI, page: Callable[[Request, Problem], Response]) -> None:
 
     @app.exception_handler(HTTPException)
     async def _refused(request: Request, error: HTTPException) -> Response:
-        return answer(request, of_http(error))
+        problem = of_http(error)
+        if problem.status == METHOD_NOT_ALLOWED:
+            problem = problem._replace(headers={**problem.headers, "Allow": ", ".join(allowed_methods(request))})
+        return answer(request, problem)
+
+
+def allowed_methods(request: Request) -> list[str]:
+    """Returns the methods that this address takes. Each has a route of its own, which knows only its own method."""
+    methods = []
+    for method in _METHODS:
+        scope = {**request.scope, "method": method, "root_path": request.scope.get("app_root_path", "")}
+        found = (route for route in request.app.routes if route.matches(scope)[0] is Match.FULL)
+        route = next(found, None)
+        if route is not None and (method in _READING or not isinstance(route, Mount)):
+            methods.append(method)
+    return methods
 
 
 def _field(location: Sequence[Any]) -> str:

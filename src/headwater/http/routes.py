@@ -1,9 +1,10 @@
-"""What routes have in common: types of parameters, lists in pages with cursors, and JSON answers."""
+"""What routes have in common: types of parameters, lists in pages with cursors, JSON answers, unknown parameters."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import difflib
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,13 +12,14 @@ from functools import wraps
 from typing import Annotated, Any, Protocol, TypeVar
 
 import orjson
-from fastapi import Depends, Form, Path, Query
+from fastapi import Depends, Form, Path, Query, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, Strict
 from starlette.responses import Response
 
 from headwater.app.shapes import PageJson, shaped
-from headwater.errors import BadCursor
+from headwater.errors import BadCursor, UnknownParameter
 from headwater.store.posts.stream import Filter, Story, StreamPosition, StreamPost
 from headwater.text import printable
 
@@ -27,6 +29,7 @@ MAX_MARKED = 1000
 NO_CONTENT = 204
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_MOST_NAMED = 10
 _ADVICE = "Use a next_cursor that this server gave you, unchanged, or leave it out to start from the newest."
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -42,7 +45,10 @@ Cursor = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="how many at most")]
 Name = Annotated[str, Field(max_length=300), AfterValidator(_name)]
-AnyId = Annotated[int, Field(ge=1, le=MAX_ID)]
+# In a JSON body a value has its own type: neither false nor "0" is the number 0.
+AnyId = Annotated[int, Strict(), Field(ge=1, le=MAX_ID)]
+Flag = Annotated[bool, Strict()]
+Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 Next = Annotated[str, Form(description="the page to go to afterwards")]
 
 
@@ -125,6 +131,32 @@ def _decode(cursor: str, count: int) -> tuple[int, ...]:
     except (UnicodeEncodeError, binascii.Error, struct.error) as error:
         raise BadCursor(_ADVICE) from error
     return numbers
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Raises UnknownParameter if the query has one that the route does not take. A misspelled filter filters nothing,
+    and nobody would notice."""
+    route = request.scope.get("route")
+    if not request.query_params or not isinstance(route, APIRoute):
+        return
+    known = sorted(_queried(route.dependant))
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
+    if unknown:
+        wrong = [{"field": printable(name)[:50], "message": _no_such(name, known)} for name in unknown[:_MOST_NAMED]]
+        raise UnknownParameter(" ".join(f"{one['field']}: {one['message']}" for one in wrong), errors=wrong)
+
+
+def _queried(dependant: Dependant) -> set[str]:
+    own = {one.alias for one in dependant.query_params}
+    return own.union(*(_queried(one) for one in dependant.dependencies))
+
+
+def _no_such(name: str, known: Sequence[str]) -> str:
+    if not known:
+        return "This address takes no parameters."
+    if close := difflib.get_close_matches(name[:50], known, n=1):
+        return f"There is no such parameter here. Did you mean {close[0]}?"
+    return f"There is no such parameter here. There are: {', '.join(known)}."
 
 
 class JsonRoute(APIRoute):

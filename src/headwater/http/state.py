@@ -98,5 +98,6 @@ async def figures(parts: Parts, live: Live) -> list[Figure]:
         delays=list(live.delays),
         kept_for=timedelta(days=parts.settings.event_history_days),
         has_cursors=parts.follows_table,
+        cache_hits=parts.settings.monitor_cache_hit_threshold,
     )
     return [judge_store([problem.detail for problem in problems]), *found]

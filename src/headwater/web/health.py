@@ -52,7 +52,10 @@ _NAMES = {
     "sources_due": "Sources waiting for a visit",
     "oldest_event": "Oldest event that is kept",
     "slot_bytes": "Log that PostgreSQL keeps for Debezium",
-    "cache_hit_rate": "Answers from the cache",
+    "slot_read": "Readers of PostgreSQL's log for Kafka",
+    "cache_hit_rate": "Answers of feeds that had not changed",
+    "kafka_consumer_lag": "Oldest event waiting for any consumer",
+    "forecast_freshness_sec": "Since the last forecast",
 }
 
 

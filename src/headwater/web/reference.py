@@ -45,6 +45,8 @@ class Operation(NamedTuple):
     def curl(self) -> str:
         path = self.path.replace("{source_id}", "12").replace("{post_id}", "4711").replace("{letter_id}", "3")
         path = path.replace("{webhook_id}", "3").replace("{delivery_id}", "912").replace("{group_id}", "4711")
+        path = path.replace("{tweet_id}", "1876543210987654321")
+        path = path.replace("{task_id}", "0199f1de-7a10-7c3e-9d0a-5f3a1c2b4d6e")
         words = ["curl"] + ([f"-X {self.method}"] if self.method != "GET" else [])
         words += ['-H "Authorization: Bearer $TOKEN"']
         if self.request:
@@ -66,9 +68,6 @@ def markdown(document: Mapping[str, Any], note: str) -> str:
     """Writes the reference as Markdown. `note` is a comment that says how it was made."""
     parts = ["# HTTP API", note.strip(), document["info"]["description"].strip()]
     parts.append("A running server has this page at `/api/docs` and the OpenAPI document at `/api/openapi.json`.")
-    parts.append(
-        "`/metrics` needs no token when it is asked from the machine itself, under a local name and without a proxy."
-    )
     for operation in operations(document):
         parts.append(f"## {operation.method} {operation.path}")
         parts.append(f"{operation.summary}. {operation.description}".strip())

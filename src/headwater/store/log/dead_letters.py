@@ -34,6 +34,10 @@ class DeadLetter(NamedTuple):
     next_try_at: datetime | None
     settled_at: datetime | None
 
+    @property
+    def is_resolved(self) -> bool:
+        return self.state in ("replayed", "skipped")
+
 
 class Failure(NamedTuple):
     """An event that its consumer could not handle, how often it was tried, and what was wrong."""
@@ -70,6 +74,7 @@ _waiting = portable(
     ORDER BY id LIMIT ?"""
 )
 _one = portable(f"{_SELECT} WHERE id = ?")
+_of_event = portable(f"{_SELECT} WHERE event_id = ? ORDER BY id")
 _page = portable(f"{_SELECT} WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?")
 _counts = portable(f"SELECT consumer, state, count(*) FROM event_dlq WHERE {_OPEN} GROUP BY consumer, state")
 _clear = portable("DELETE FROM event_dlq WHERE consumer = ?")
@@ -152,6 +157,11 @@ def remove(conn: Connection, letter: DeadLetter) -> None:
 def find(conn: Connection, letter_id: int) -> DeadLetter | None:
     row = _one.first(conn, letter_id)
     return _letter(row) if row else None
+
+
+def of_event(conn: Connection, event_id: str) -> list[DeadLetter]:
+    """Returns the dead letters of an event, one for each consumer that could not handle it."""
+    return [_letter(row) for row in _of_event.all(conn, event_id)]
 
 
 def page(conn: Connection, state: str = "dead", *, before: int | None = None, limit: int = 50) -> list[DeadLetter]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from headwater.store.sql import Prepared, moment, moment_or_none, portable
 
 CAP = 10_000
 BACKLOG_CAP = 1000  # in each partition: more than enough to call it bad
+LOOK_BACK = 5000  # events of the outbox among which those that Kafka has not brought are looked for
 SLOT = "headwater_outbox"
 _GOOD = "('ok', 'unchanged', 'empty')"
 
@@ -35,6 +36,17 @@ _unhandled = Prepared(
         (SELECT o.created_at FROM event_outbox o WHERE o.partition = c.partition
             AND (o.partition, o.xid, o.id) > (c.partition, c.xid, c.id) ORDER BY o.partition, o.xid, o.id LIMIT 1)
         FROM consumer_cursors c""",
+)
+# Kafka knows how far its consumers are, but not what has not reached it. The inbox knows what had its effect. A scalar
+# subquery looks up one id after the other; otherwise PostgreSQL may read all that the consumer ever handled.
+_without_effect = portable(
+    """SELECT count(*), min(created_at) FROM (
+        SELECT o.created_at FROM (
+            SELECT event_id, kind, created_at FROM event_outbox ORDER BY id DESC LIMIT :look_back) AS o
+        WHERE o.kind IN (:kinds)
+            AND (SELECT 1 FROM consumer_inbox i WHERE i.consumer = :consumer AND i.event_id = o.event_id) IS NULL
+            AND (SELECT 1 FROM event_dlq d WHERE d.consumer = :consumer AND d.event_id = o.event_id) IS NULL
+        ) AS waiting"""
 )
 _count_all = portable("SELECT count(*) FROM (SELECT 1 FROM event_outbox LIMIT ?) AS newest")
 _first = portable("SELECT id, created_at FROM event_outbox ORDER BY id LIMIT 1", row=_EventTime)
@@ -67,7 +79,10 @@ class Backlog(NamedTuple):
 
 
 class LogHealth(NamedTuple):
-    """`events` is about how many are stored. A time is None if there is nothing to take it from."""
+    """`events` is about how many are stored. A time is None if there is nothing to take it from.
+
+    `slot_read` says whether somebody reads the write-ahead log for Kafka at this moment.
+    """
 
     backlogs: list[Backlog]
     events: int
@@ -78,13 +93,18 @@ class LogHealth(NamedTuple):
     last_visit_at: datetime | None
     slot_bytes: int | None
     slot_kept: bool
+    slot_read: bool = True
 
 
-def examine(conn: Connection, consumers: Sequence[str]) -> LogHealth:
+def examine(conn: Connection, consumers: Sequence[str], on_kafka: Mapping[str, Set[str]] | None = None) -> LogHealth:
+    """Examines the log. `on_kafka` are consumers that follow Kafka instead of the table, with the kinds they take."""
     first, last = _first.first(conn), _last.first(conn)
     slot = replication.slot(conn, SLOT) if conn.dialect.name == "postgresql" else None
     return LogHealth(
-        backlogs=_backlogs(conn, consumers),
+        backlogs=[
+            *(_backlogs(conn, consumers) if consumers else ()),
+            *(_backlog_on_kafka(conn, name, kinds) for name, kinds in (on_kafka or {}).items()),
+        ],
         events=last.id - first.id + 1 if first and last else 0,
         oldest_event_at=first.created_at if first else None,
         dead=dict(_count_dead_letters.all(conn, "dead", CAP)),
@@ -93,6 +113,7 @@ def examine(conn: Connection, consumers: Sequence[str]) -> LogHealth:
         last_visit_at=moment_or_none(_last_visit.value(conn, CAP)),
         slot_bytes=slot.behind if slot else None,
         slot_kept=slot is None or slot.kept,
+        slot_read=slot.active if slot else not on_kafka,
     )
 
 
@@ -116,6 +137,11 @@ def _backlogs(conn: Connection, consumers: Sequence[str]) -> list[Backlog]:
     for consumer, events, oldest_at in _unhandled.all(conn, BACKLOG_CAP):
         found.setdefault(consumer, []).append((events, moment_or_none(oldest_at)))
     return [_backlog(conn, name, found.get(name)) for name in consumers]
+
+
+def _backlog_on_kafka(conn: Connection, name: str, kinds: Set[str]) -> Backlog:
+    [(events, oldest_at)] = _without_effect.all(conn, consumer=name, kinds=sorted(kinds), look_back=LOOK_BACK)
+    return Backlog(name, events, moment_or_none(oldest_at))
 
 
 def _backlog(conn: Connection, name: str, partitions: list[tuple[int, datetime | None]] | None) -> Backlog:

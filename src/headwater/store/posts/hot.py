@@ -1,6 +1,6 @@
 """The hot store: a copy of the newest posts, from which the first pages of the stream are read.
 
-A row of `posts_hot` is copied from `posts` in the transaction that writes `posts`, so both say the same. The window
+A row of `hot_posts` is copied from `posts` in the transaction that writes `posts`, so both say the same. The window
 says since when every post is in the hot store, and only moves forward when rows are removed. A page that ends before
 the window, or that finds too few posts, is continued from `posts` after the last post that was found. So a row that
 expires between two pages, or a window that is too small, never loses or repeats a post.
@@ -15,10 +15,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from headwater.store.sql import moment, moment_or_none, portable
-from headwater.store.tables import posts_hot
+from headwater.store.tables import hot_posts
 
-_COPIED = [column.name for column in posts_hot.columns if column.name != "expires_at"]
-_COPY = f"""INSERT INTO posts_hot ({", ".join(_COPIED)}, expires_at)
+_COPIED = [column.name for column in hot_posts.columns if column.name != "expires_at"]
+_COPY = f"""INSERT INTO hot_posts ({", ".join(_COPIED)}, expires_at)
     SELECT {", ".join(_COPIED)}, created_at + ? FROM posts"""
 _AS_IN_POSTS = ", ".join(f"{name} = excluded.{name}" for name in [*_COPIED, "expires_at"] if name != "id")
 _copy_these = portable(f"{_COPY} WHERE id IN (?) ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
@@ -26,8 +26,8 @@ _copy_since = portable(f"{_COPY} WHERE created_at > ? ON CONFLICT (id) DO UPDATE
 _window_for_writing = portable("SELECT since, kept_seconds FROM hot_window", postgresql=" FOR SHARE")
 _window_for_cleaning = portable("SELECT since FROM hot_window", postgresql=" FOR UPDATE")
 _move = portable("UPDATE hot_window SET since = ?, kept_seconds = ?")
-_newest_expired = portable("SELECT MAX(created_at) FROM posts_hot WHERE expires_at <= ?")
-_remove = portable("DELETE FROM posts_hot WHERE created_at <= ?")
+_newest_expired = portable("SELECT MAX(created_at) FROM hot_posts WHERE expires_at <= ?")
+_remove = portable("DELETE FROM hot_posts WHERE created_at <= ?")
 
 
 def mirror(conn: Connection, written: Sequence[tuple[int, datetime]]) -> None:

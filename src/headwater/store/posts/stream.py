@@ -148,7 +148,7 @@ def posts_page(
         return _with_words(conn, reader, wanted, wanted.words, after, limit)
     found: list[StreamPost] = []
     if wanted.source_id is None and not wanted.starred:
-        found = _page(conn, "posts_hot", reader, wanted, after=after, limit=limit, fold=fold)
+        found = _page(conn, "hot_posts", reader, wanted, after=after, limit=limit, fold=fold)
     if len(found) < limit:
         after = StreamPosition(found[-1].created_at, found[-1].id) if found else after
         found += _page(conn, "posts", reader, wanted, after=after, limit=limit - len(found), fold=fold)
@@ -219,9 +219,9 @@ def page_statement(
     ids: bool = False,
     fold: str | None = None,
 ) -> Prepared[StreamPost]:
-    """Returns the query for a page of `posts` or `posts_hot`, with those of its conditions that are wanted."""
+    """Returns the query for a page of `posts` or `hot_posts`, with those of its conditions that are wanted."""
     conditions = {
-        "p.created_at > (SELECT since FROM hot_window)": table == "posts_hot",
+        "p.created_at > (SELECT since FROM hot_window)": table == "hot_posts",
         "(p.created_at, p.id) < (:created_at, :post_id)": after,
         "p.source_id = :source_id": source,
         "state.read_at IS NULL": unread,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -14,6 +14,9 @@ from sqlalchemy import Connection
 from headwater import text
 from headwater.model import Decision, PostText, Reader, Reference
 from headwater.store.sql import Prepared, columns, moment_or_none, portable
+
+_LARGEST = 2**62
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class StoryMember(NamedTuple):
@@ -82,6 +85,18 @@ _alone_now = portable(
     """SELECT m.post_id FROM story_members m WHERE m.post_id IN (?) AND m.story_id = m.post_id AND NOT EXISTS (
         SELECT 1 FROM story_members o WHERE o.story_id = m.story_id AND o.post_id <> m.post_id)"""
 )
+_ids_at_x = portable(
+    "SELECT p.id, p.source_post_id FROM posts p JOIN sources s ON s.id = p.source_id WHERE s.kind = 'x' AND p.id IN (?)"
+)
+# The earliest copy of a post counts: an account and a search may both have brought it.
+_posts_at_x = portable(
+    """SELECT p.source_post_id, min(p.id) FROM sources s JOIN posts p ON p.source_id = s.id
+    WHERE s.kind = 'x' AND p.source_post_id IN (?) GROUP BY p.source_post_id"""
+)
+_joined_before = portable(
+    """SELECT story_id FROM story_decisions WHERE action = 'joined' AND story_id < :before GROUP BY story_id
+    HAVING min(decided_at) >= :since AND min(decided_at) < :until ORDER BY story_id DESC LIMIT :limit"""
+)
 _undecided = portable(
     """SELECT p.id FROM posts p WHERE p.id > ? AND NOT EXISTS (SELECT 1 FROM story_members m WHERE m.post_id = p.id)
     ORDER BY p.id LIMIT ?"""
@@ -122,6 +137,25 @@ def undecided_after(conn: Connection, after: int, limit: int) -> list[int]:
 def decided_after(conn: Connection, seq: int, limit: int = 5000) -> list[StoryMember]:
     """Returns what was decided after this position, in order."""
     return [_member(row) for row in _after.all(conn, seq, limit)]
+
+
+def ids_at_x(conn: Connection, post_ids: Sequence[int]) -> dict[int, str]:
+    """Returns the ids that those of these posts have at X which come from there."""
+    return dict(_ids_at_x.all(conn, list(post_ids)))
+
+
+def posts_at_x(conn: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """Returns the posts that have these ids at X."""
+    return dict(_posts_at_x.all(conn, list(ids))) if ids else {}
+
+
+def joined_before(
+    conn: Connection, before: int | None, limit: int, *, since: datetime | None, until: datetime | None
+) -> list[int]:
+    """Returns stories that posts joined, those with the highest ids first. They may have been undone since."""
+    return _joined_before.values(
+        conn, before=before or _LARGEST, since=since or _EARLIEST, until=until or _LATEST, limit=limit
+    )
 
 
 def seq_before(conn: Connection, since: datetime) -> int:

@@ -120,7 +120,7 @@ def _members(level: str) -> Prepared:
         FROM story_members own JOIN story_members other ON other.{group} = own.{group}
         JOIN sources s ON s.id = other.source_id
         JOIN subscriptions f ON f.tenant_id = :tenant_id AND f.user_id = :user_id AND f.source_id = other.source_id
-        LEFT JOIN posts_hot hot ON hot.id = other.post_id
+        LEFT JOIN hot_posts hot ON hot.id = other.post_id
         LEFT JOIN post_states state
             ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = other.post_id
         WHERE own.post_id IN (:ids) AND {_counts("own", group)} AND {_counts("other", group)}

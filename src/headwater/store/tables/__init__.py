@@ -19,13 +19,14 @@ from headwater.store.tables.log import (
 )
 from headwater.store.tables.people import api_tokens, fold_settings, post_states, secrets, subscriptions, tenants, users
 from headwater.store.tables.posts import (
+    fold_runs,
+    hot_posts,
     hot_window,
     images,
     post_images,
     post_versions,
     posts,
     posts_apart,
-    posts_hot,
     story_decisions,
     story_members,
 )
@@ -41,7 +42,7 @@ from headwater.store.tables.sources import (
     source_aliases,
     sources,
 )
-from headwater.store.tables.visits import alerts, cached_listings, crawl_days, crawl_metrics, crawls, visit_tasks
+from headwater.store.tables.visits import alerts, cached_listings, crawl_days, crawl_hours, crawls, visit_tasks
 
 __all__ = [
     "alerts",
@@ -53,12 +54,14 @@ __all__ = [
     "consumer_inbox",
     "consumer_trials",
     "crawl_days",
-    "crawl_metrics",
+    "crawl_hours",
     "crawls",
     "event_dlq",
     "event_outbox",
+    "fold_runs",
     "fold_settings",
     "hosts",
+    "hot_posts",
     "hot_window",
     "hub_subscriptions",
     "images",
@@ -71,7 +74,6 @@ __all__ = [
     "post_versions",
     "posts",
     "posts_apart",
-    "posts_hot",
     "request_budgets",
     "robots",
     "secrets",

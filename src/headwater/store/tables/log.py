@@ -88,6 +88,7 @@ event_dlq = sa.Table(
     sa.Column("last_failed_at", Moment),
     sa.Column("next_try_at", Moment),
     sa.Column("settled_at", Moment),
+    sa.Column("resolved", sa.Boolean, sa.Computed("state IN ('replayed', 'skipped')")),
     sa.UniqueConstraint("consumer", "event_id"),
     sqlite_autoincrement=True,
 )

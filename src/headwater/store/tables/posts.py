@@ -11,9 +11,11 @@ from headwater.store.tables.columns import (
     counter,
     lease,
     metadata,
+    of_user,
     own_id,
     partial_index,
     refers_to,
+    tenant_and_user,
 )
 
 posts = sa.Table(
@@ -48,8 +50,8 @@ sa.Index("ix_posts_stream", posts.c.created_at, posts.c.id)
 sa.Index("ix_posts_source_stream", posts.c.source_id, posts.c.created_at, posts.c.id)
 
 # A copy of the newest posts, as the stream shows them: see store/posts/hot.py. A row says what `posts` says.
-posts_hot = sa.Table(
-    "posts_hot",
+hot_posts = sa.Table(
+    "hot_posts",
     metadata,
     refers_to("posts", "id", primary_key=True, autoincrement=False),
     sa.Column("source_id", BigId, nullable=False),
@@ -67,10 +69,10 @@ posts_hot = sa.Table(
     sa.Column("extra", Json, nullable=False),
     sa.Column("expires_at", Moment, nullable=False),
 )
-sa.Index("ix_posts_hot_stream", posts_hot.c.created_at, posts_hot.c.id)
-sa.Index("ix_posts_hot_expires_at", posts_hot.c.expires_at)
+sa.Index("ix_posts_hot_stream", hot_posts.c.created_at, hot_posts.c.id)
+sa.Index("ix_posts_hot_expires_at", hot_posts.c.expires_at)
 
-# One row: `posts_hot` holds every post that was created after `since`, which is in the far future until it is filled.
+# One row: `hot_posts` holds every post that was created after `since`, which is in the far future until it is filled.
 hot_window = sa.Table(
     "hot_window",
     metadata,
@@ -131,6 +133,23 @@ story_decisions = sa.Table(
 )
 sa.Index("ix_story_decisions_story", story_decisions.c.story_id, story_decisions.c.id)
 sa.Index("ix_story_decisions_post", story_decisions.c.post_id, story_decisions.c.id)
+
+# Runs of folding that somebody asked for, and their results: see store/stories/runs.py.
+fold_runs = sa.Table(
+    "fold_runs",
+    metadata,
+    sa.Column("task_id", sa.String(36), primary_key=True),
+    *tenant_and_user(),
+    sa.Column("status", sa.String(10), nullable=False),  # running, completed, proposed or failed
+    sa.Column("post_ids", Json, nullable=False),
+    sa.Column("result", Json),
+    sa.Column("error", sa.Text),
+    sa.Column("started_at", Moment, nullable=False),
+    sa.Column("lease_until", Moment, nullable=False),  # a run that has not ended by then was interrupted
+    sa.Column("finished_at", Moment),
+    of_user(),
+)
+sa.Index("ix_fold_runs_started_at", fold_runs.c.started_at)
 
 # What a person has separated: two posts on different sides of one parting are never in one story again.
 posts_apart = sa.Table(

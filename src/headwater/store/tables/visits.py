@@ -77,8 +77,8 @@ def _counted_visits() -> list[sa.Column[Any]]:
 
 
 # By the hour and by the day, from midnight to midnight UTC; kept for ever.
-crawl_metrics = sa.Table(
-    "crawl_metrics", metadata, sa.Column("hour", Moment, primary_key=True, autoincrement=False), *_counted_visits()
+crawl_hours = sa.Table(
+    "crawl_hours", metadata, sa.Column("hour", Moment, primary_key=True, autoincrement=False), *_counted_visits()
 )
 crawl_days = sa.Table(
     "crawl_days", metadata, sa.Column("day", Moment, primary_key=True, autoincrement=False), *_counted_visits()

@@ -81,22 +81,22 @@ class _VisitSums(NamedTuple):
 
 _SUMMED = HourMetrics._fields[1:9]
 _RECORDED = HourMetrics._fields[9:]  # as they were at a time: they cannot be counted afterwards
-_HOUR = f"SELECT {columns(HourMetrics)} FROM crawl_metrics"
+_HOUR = f"SELECT {columns(HourMetrics)} FROM crawl_hours"
 _DAY = f"SELECT day, {', '.join(HourMetrics._fields[1:])} FROM crawl_days"
 _hours_since = portable(f"{_HOUR} WHERE hour >= ? ORDER BY hour", row=HourMetrics)
 _hours_between = portable(f"{_HOUR} WHERE hour >= ? AND hour < ? ORDER BY hour", row=HourMetrics)
 _days_since = portable(f"{_DAY} WHERE day >= ? ORDER BY day DESC", row=HourMetrics)
-_last_hour = portable("SELECT max(hour) FROM crawl_metrics WHERE hour <= ?")
+_last_hour = portable("SELECT max(hour) FROM crawl_hours WHERE hour <= ?")
 _last_day = portable("SELECT max(day) FROM crawl_days WHERE day < ?")
 _save_hour = portable(
-    f"""{insert_into("crawl_metrics", ("hour", *_SUMMED))} ON CONFLICT (hour) DO UPDATE SET
+    f"""{insert_into("crawl_hours", ("hour", *_SUMMED))} ON CONFLICT (hour) DO UPDATE SET
     {", ".join(f"{name} = excluded.{name}" for name in _SUMMED)}"""
 )
 _save_day = portable(
     f"""{insert_into("crawl_days", ("day", *_SUMMED, *_RECORDED))} ON CONFLICT (day) DO UPDATE SET
     {", ".join(f"{name} = excluded.{name}" for name in (*_SUMMED, *_RECORDED))}"""
 )
-_record_present = portable("UPDATE crawl_metrics SET valid_posts_24h = ?, sources_total = ?, tiers = ? WHERE hour = ?")
+_record_present = portable("UPDATE crawl_hours SET valid_posts_24h = ?, sources_total = ?, tiers = ? WHERE hour = ?")
 _visits_in = portable(
     """SELECT outcome, count(*), COALESCE(SUM(seconds), 0), COALESCE(SUM(new), 0), COALESCE(SUM(updated), 0),
         COALESCE(SUM(duplicates), 0)

@@ -1,0 +1,158 @@
+"""De-duplication as its contract has it: runs that are tasks, stories as groups, posts by their ids at X."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Literal, NamedTuple
+
+from sqlalchemy import Connection
+from typing_extensions import TypedDict
+
+from headwater.app import stories as folding
+from headwater.app.posts import time_named
+from headwater.app.shapes import Example, Time, example, shaped
+from headwater.app.stories import FoldRun, Group, Run
+from headwater.consumers.fold import Folding, FoldOptions
+from headwater.errors import BadInput, BeingDecided, HeadwaterError, NotFound
+from headwater.events.catalogue import STORY_RUN_FINISHED, RunFacts
+from headwater.ids import uuid7
+from headwater.model import Reader
+from headwater.store import stories
+from headwater.store.db import Database
+from headwater.store.log import outbox
+from headwater.store.stories import runs
+from headwater.store.stories.runs import FoldRunRow
+
+LEASE = timedelta(minutes=10)
+LOOKED_AT = 100
+MOST_LOOKED_AT = 5000
+DEDUPLICATION_TYPES = ("exact_duplicate", "similar_content")
+DeduplicationType = Literal["exact_duplicate", "similar_content"]
+_INTERRUPTED = "It was interrupted. What it had decided stays decided; ask again for the rest."
+
+
+class GroupFilter(NamedTuple):
+    """Which groups are wanted. `since` and `until` are about when a group was made."""
+
+    type: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def accepts(self, group: Group) -> bool:
+        made = group.created_at
+        if made is None or (self.since and made < self.since) or (self.until and made >= self.until):
+            return False
+        return self.type in (None, group.deduplication_type)
+
+
+class ListedGroup(NamedTuple):
+    id: int
+    group: Group
+
+
+def wanted_groups(type: str | None, since: str | None, until: str | None) -> GroupFilter:
+    return GroupFilter(type, time_named(since) if since else None, time_named(until) if until else None)
+
+
+def page(conn: Connection, reader: Reader, wanted: GroupFilter, *, before: int | None, limit: int) -> list[ListedGroup]:
+    """Returns the next groups that the reader may see, the newest story first."""
+    found: list[ListedGroup] = []
+    for story_id in _joined_before(conn, before, wanted):
+        try:
+            group = folding.group(conn, reader, story_id)
+        except NotFound:  # undone since, or not for this reader
+            continue
+        if wanted.accepts(group):
+            found.append(ListedGroup(story_id, group))
+        if len(found) == limit:
+            break
+    return found
+
+
+def _joined_before(conn: Connection, before: int | None, wanted: GroupFilter) -> Iterator[int]:
+    for _ in range(0, MOST_LOOKED_AT, LOOKED_AT):
+        ids = stories.joined_before(conn, before, LOOKED_AT, since=wanted.since, until=wanted.until)
+        yield from ids
+        if len(ids) < LOOKED_AT:
+            return
+        before = ids[-1]
+
+
+def post_named(conn: Connection, tweet_id: str) -> int:
+    """Returns the id of a post. A person names it by its id at X, or by its id here."""
+    return named_posts(conn, [tweet_id])[tweet_id]
+
+
+def named_posts(conn: Connection, tweet_ids: Sequence[str]) -> dict[str, int]:
+    """Returns the ids of posts that are named by their ids at X, or by their ids here."""
+    for one in tweet_ids:
+        if not (one.isascii() and one.isdigit() and len(one) < 20):
+            raise BadInput(f"{one[:40]} is not the id of a post: ids have up to 19 digits.")
+    at_x = stories.posts_at_x(conn, tweet_ids)
+    return {one: at_x.get(one, int(one)) for one in tweet_ids}
+
+
+async def run_task(
+    db: Database,
+    folder: Folding,
+    reader: Reader,
+    wanted: Sequence[int | str],
+    how: FoldOptions,
+    now: Callable[[], datetime],
+    *,
+    batch_size: int,
+) -> FoldRun:
+    """Folds posts as a task whose result is kept for a day. Raises BeingDecided while another task has some of them."""
+    named = await db.read(named_posts, [one for one in wanted if isinstance(one, str)])
+    ids = [named[one] if isinstance(one, str) else one for one in wanted]
+    await db.read(folding.check_visible, reader, ids)
+    task_id = uuid7()
+    if taken := await db.write(runs.begin, reader, task_id, ids, now(), LEASE):
+        raise BeingDecided(
+            "Another run decides about some of these posts. Try again in a moment.", post_ids=taken[:100]
+        )
+    try:
+        run = await folding.fold_posts(db, folder, reader, ids, how, now(), batch_size=batch_size)
+    except HeadwaterError as error:
+        await db.write(runs.finish, task_id, "failed", now(), error=error.detail)
+        raise
+    run = run._replace(task_id=task_id)
+    await db.write(_finish, reader, run, now())
+    return run
+
+
+def _finish(conn: Connection, reader: Reader, run: FoldRun, now: datetime) -> None:
+    """The result and the event that says so commit together."""
+    runs.finish(conn, run.task_id, run.status, now, result=shaped(Run, run))
+    facts = RunFacts(
+        task_id=run.task_id,
+        status=run.status,
+        decided=run.decided,
+        already_decided=run.already_decided,
+        joined=len(run.joined),
+    )
+    outbox.append(conn, [STORY_RUN_FINISHED(facts, once=run.task_id, reader=reader)], now)
+
+
+def task(conn: Connection, reader: Reader, task_id: str, now: datetime) -> FoldRunRow:
+    """Returns a run that this reader asked for within the last day."""
+    found = runs.find(conn, reader, task_id)
+    if found is None or found.started_at < now - runs.KEPT:
+        raise NotFound(f"There is no run {task_id}. Results are kept for 24 hours.")
+    if found.status == "running" and found.lease_until <= now:
+        return found._replace(status="failed", error=_INTERRUPTED)
+    return found
+
+
+class TaskJson(TypedDict):
+    """A run, while it goes on and for 24 hours afterwards."""
+
+    task_id: Annotated[str, Example("0199f1de-7a10-7c3e-9d0a-5f3a1c2b4d6e")]
+    status: Annotated[
+        Literal["running", "completed", "proposed", "failed"], Example("completed", "proposed: nothing was written")
+    ]
+    started_at: Annotated[Time, Example("2026-01-07T09:30:00Z")]
+    finished_at: Annotated[Time | None, Example("2026-01-07T09:30:02Z")]
+    error: Annotated[str | None, Example(None, "why it failed")]
+    result: Annotated[Run | None, Example(example(Run), "what it decided; null unless it is over")]
