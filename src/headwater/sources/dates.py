@@ -153,6 +153,21 @@ _AFTERNOON = frozenset({"pm", "p.m.", "오후", "下午", "午後"})
 _MORNING = frozenset({"am", "a.m.", "오전", "上午", "午前"})
 
 
+_MONTH = rf"(?:{'|'.join(sorted((re.escape(name) for name in _MONTHS if len(name) > 2), key=len, reverse=True))})"
+_NAMED_DAY_IN_TEXT = re.compile(
+    rf"\b{_MONTH}\.?\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+(?:19|20)\d\d\b"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th|\.|er)?[\s-]+(?:de\s+)?{_MONTH}\.?,?[\s-]+(?:de\s+)?(?:19|20)\d\d\b"
+    r"|\b(?:19|20)\d\d\s?[-/.年년]\s?\d{1,2}\s?[-/.月월]\s?\d{1,2}(?!\d)"
+    r"|\b\d{1,2}([/.])\d{1,2}\1(?:19|20)\d\d\b"
+)
+
+
+def named_day(text: str) -> datetime | None:
+    """Returns the first whole date, with day and year, that is written in a text; None if there is none."""
+    found = _NAMED_DAY_IN_TEXT.search(text.lower().translate(_UNACCENTED))
+    return parse_date(found[0]) if found else None
+
+
 def plausible(moment: datetime | None, received_at: datetime) -> datetime | None:
     """Returns the moment, unless it cannot be true: it is before the Web, or too far ahead of the time of receipt."""
     return moment if moment and EARLIEST <= moment <= received_at + TOO_FAR_AHEAD else None
