@@ -142,7 +142,7 @@ _COMPACT = re.compile(
 _ORDINAL = re.compile(rf"(?P<year>\d{{4}})-?(?P<ordinal>\d{{3}})(?:[t\s]{_TIME})?\s*{_ZONE}")
 _NUMBERS = re.compile(
     rf"{_WEEKDAY}(?P<one>\d{{1,2}})\s*(?P<mark>[/.-])\s*(?P<two>\d{{1,2}})\s*[/.-]\s*(?P<year>\d{{4}}|\d\d)(?!\d)\.?"
-    rf"(?:[t,\s-]+{_TIME})?\s*{_ZONE}{_REST}",
+    rf"(?:[t,\s-]+(?:at\s+)?{_TIME})?\s*{_ZONE}{_REST}",
 )
 _YEAR_ONLY = re.compile(r"(?P<year>\d{4})")
 _FORMS = (_DAY_FIRST, _YEAR_FIRST, _MONTH_FIRST, _ASCTIME, _COMPACT, _ORDINAL, _NUMBERS, _YEAR_ONLY)
