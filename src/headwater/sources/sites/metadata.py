@@ -314,11 +314,20 @@ def _line(text: str) -> str:
 
 def _articles_in(tree: HtmlElement) -> list[Json]:
     """Returns the JSON-LD objects that describe an article, in page order."""
-    found = []
+    return [node for node in _objects(tree) if _is_article(node)]
+
+
+def _objects(tree: HtmlElement) -> Iterator[Json]:
     for script in tree.iter("script"):
         if "ld+json" in (script.get("type") or "").lower() and script.text:
-            found += [node for node in _nodes(_parsed(script.text)) if _is_article(node)]
-    return found
+            yield from _nodes(_parsed(script.text))
+
+
+def declared_types(tree: HtmlElement) -> set[str]:
+    """Returns what a page declares to be on it, as names of schema.org in lower case."""
+    types = {kind for node in _objects(tree) for kind in _strings(node.get("@type"))}
+    types |= {str(kind).rpartition("/")[2] for kind in tree.xpath(".//*[@itemscope]/@itemtype")}
+    return {kind.lower() for kind in types}
 
 
 def _strings(value: Any) -> list[str]:
