@@ -56,9 +56,7 @@ _NO_NAME = re.compile(
 _AGE = re.compile(
     r"\W*\b(?:an?|\d+)\+?\s*(?:seconds?|mins?|minutes?|hours?|hrs?|days?|weeks?|months?|years?|yrs?)\s+ago\b.*$"
 )
-_UNREAD = frozenset(
-    {"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head", "button"}
-)
+_UNREAD = frozenset({"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head"})
 _TEXT_NAMES = re.compile(
     r"body|content|text|message|msg|(?<!col-)\bmd\b(?!-\d)|prose|markdown|comment|cooked|itemprop", re.IGNORECASE
 )

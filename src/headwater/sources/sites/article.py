@@ -82,7 +82,7 @@ def _text_blocks(page: NewsPage) -> list[Block]:
         blocks = _extracted(page.tree, fast=False, favor_recall=False) or blocks
     if _length(blocks) >= _SHARE_OF_PROSE * prose.letters:
         return blocks
-    return max(blocks, _extracted(page.tree, fast=False, favor_recall=True), blocks_of(prose), key=_length)
+    return max(blocks, blocks_of(prose), key=_length)
 
 
 def _length(blocks: list[Block]) -> int:

@@ -79,11 +79,12 @@ class Byline(NamedTuple):
     modified: datetime | None
 
 
-def byline_of(tree: HtmlElement, title: str, received_at: datetime) -> Byline:
-    """Returns what is written around the headline."""
+def byline_of(tree: HtmlElement, title: str, received_at: datetime, *, with_authors: bool = True) -> Byline:
+    """Returns what is written around the headline. Authors are only looked for if they are wanted."""
     texts = _around_headline(tree, _headline(tree, title))
     published, modified = _days(texts, received_at)
-    return Byline(_signed(texts) or _marked(texts) or _anywhere(tree), published, modified)
+    authors = (_signed(texts) or _marked(texts) or _anywhere(tree)) if with_authors else []
+    return Byline(authors, published, modified)
 
 
 def _headline(tree: HtmlElement, title: str) -> HtmlElement | None:

@@ -155,7 +155,8 @@ def address_of(node: HtmlElement, page: NewsPage) -> str | None:
 
 
 def _has_date_beside(node: HtmlElement) -> bool:
-    """Whether a date is written next to a link, as blogs do."""
+    """Whether a date is written next to a link, as blogs do. Of several links beside it, the longest is the title."""
+    length = len(node.text_content())
     for depth, box in enumerate(node.iterancestors()):
         if depth == DATE_CLIMB or box.tag in ("body", "main"):
             return False
@@ -163,7 +164,7 @@ def _has_date_beside(node: HtmlElement) -> bool:
         if len(text) > MAX_BESIDE:
             return False
         if next(box.iter("time"), None) is not None or named_day(text):
-            return True
+            return all(len(other.text_content()) <= length for other in box.iter("a"))
     return False
 
 

@@ -102,7 +102,10 @@ def metadata_of(page: NewsPage, received_at: datetime) -> Metadata:
     articles = _articles_in(page.tree)
     meta = _meta(page)
     title = _title(page, articles, meta)
-    seen = byline_of(page.tree, title, received_at)
+    declared_authors = _authors(page, articles, meta)
+    persons = _persons(declared_authors, articles, meta)
+    # A person who signed the article goes before the site itself.
+    seen = byline_of(page.tree, title, received_at, with_authors=not persons)
     declared = _first_plausible(_published(page, articles, meta), received_at)
     published = _shown(declared, seen.published)
     modified = _first_plausible([*_property(articles, "dateModified"), *_values(meta, _MODIFIED)], received_at)
@@ -111,7 +114,7 @@ def metadata_of(page: NewsPage, received_at: datetime) -> Metadata:
     images = [*_property(articles, "image"), *_values(meta, ("og:image", "og:image:url", "twitter:image"))]
     return Metadata(
         title=title,
-        author=_author(page, articles, meta, seen.authors),
+        author=", ".join(persons or seen.authors or declared_authors)[:MAX_NAME] or None,
         published=published,
         modified=modified if modified and (not published or modified >= published) else None,
         url=_address(page, meta),
@@ -229,15 +232,19 @@ def _without_site(title: str, own: set[str]) -> str:
     return title[:MAX_TITLE].rstrip()
 
 
-def _author(page: NewsPage, articles: list[Json], meta: dict[str, list[str]], seen: list[str]) -> str | None:
-    """Returns who is declared to have written the article. A person who signed it goes before the site itself."""
-    site = {_letters(name) for name in (*_values(meta, ("og:site_name",)), *_property(articles, "publisher"))}
-    marked = _bylines(page)
+def _authors(page: NewsPage, articles: list[Json], meta: dict[str, list[str]]) -> list[str]:
+    """Returns who is declared to have written the article."""
     written = _values(meta, ("twitter:data1",)) if "Written by" in _values(meta, ("twitter:label1",)) else []
-    named = (_property(articles, "author"), _values(meta, _AUTHORS), written, marked)
-    declared = next((names for said in named if (names := _names(said))), [])
-    persons = [name for name in declared if _letters(name) not in site]
-    return ", ".join(persons or seen or declared)[:MAX_NAME] or None
+    for said in (_property(articles, "author"), _values(meta, _AUTHORS), written):
+        if names := _names(said):
+            return names
+    return _names(_bylines(page))
+
+
+def _persons(names: list[str], articles: list[Json], meta: dict[str, list[str]]) -> list[str]:
+    """Returns the names without that of the site."""
+    site = {_letters(name) for name in (*_values(meta, ("og:site_name",)), *_property(articles, "publisher"))}
+    return [name for name in names if _letters(name) not in site]
 
 
 def _names(said: list[str]) -> list[str]:
