@@ -10,6 +10,7 @@ import pytest
 
 from headwater.model import Response, Source
 from headwater.sources import news
+from headwater.sources.sites.links import text_within
 
 SITE = "https://cranes.example"
 WORDS = "The quay was built in the year when the old lighthouse fell down, and nobody has liked it since then. "
@@ -105,3 +106,17 @@ def test_an_article_with_related_ones_below_it_is_no_list() -> None:
     related = f"<ul>{rows(CARD, path='/news', inside='')}</ul>"
     linked = f'<h2><a href="/news/the-9-ton-red-crane">Again</a></h2><p>{WORDS * 4}</p>'
     assert not is_list(f"<main><h1>Crane</h1><div><p>{WORDS * 5}</p><p>{WORDS * 6}</p>{linked}</div></main>{related}")
+
+
+def test_a_page_of_thousands_of_links_in_one_box_is_read_once_not_once_for_each() -> None:
+    """Counts what is read: boxes that are too long for an excerpt are left after their first letters."""
+    read = []
+
+    class Box:
+        def itertext(self) -> object:
+            for part in ("a word " * 20,) * 100_000:
+                read.append(part)
+                yield part
+
+    assert text_within(Box(), 1_000) is None  # type: ignore[arg-type]
+    assert len(read) < 10

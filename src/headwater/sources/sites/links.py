@@ -154,14 +154,28 @@ def address_of(node: HtmlElement, page: NewsPage) -> str | None:
     return _article_address(node.get("href"), page)
 
 
+def text_within(box: HtmlElement, most: int) -> str | None:
+    """Returns the text of a box, with a space between its parts; None if it has more letters than this.
+
+    It stops reading there: the boxes of many links are one, and reading all of it for each would take too long.
+    """
+    parts, letters = [], 0
+    for part in box.itertext():
+        letters += len(part) + 1
+        if letters > most:
+            return None
+        parts.append(str(part))
+    return " ".join(parts)
+
+
 def _has_date_beside(node: HtmlElement) -> bool:
     """Whether a date is written next to a link, as blogs do. Of several links beside it, the longest is the title."""
     length = len(node.text_content())
     for depth, box in enumerate(node.iterancestors()):
         if depth == DATE_CLIMB or box.tag in ("body", "main"):
             return False
-        text = " ".join(map(str, box.itertext()))
-        if len(text) > MAX_BESIDE:
+        text = text_within(box, MAX_BESIDE)
+        if text is None:
             return False
         if next(box.iter("time"), None) is not None or named_day(text):
             return all(len(other.text_content()) <= length for other in box.iter("a"))

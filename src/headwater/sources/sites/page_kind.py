@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from lxml.html import HtmlElement
 
-from headwater.sources.sites.links import ArticleLink, address_of
+from headwater.sources.sites.links import ArticleLink, address_of, text_within
 from headwater.sources.sites.metadata import declared_types
 from headwater.sources.web_page import NewsPage
 
@@ -24,6 +24,7 @@ BEHIND = 2  # elements between a link and its excerpt, if they have no box
 CARD = 5  # elements between a link and the box of its excerpt
 MOST_IN_CARD = 3  # links; a box with more is the list itself
 MAX_CARD = 1_500  # letters; with prices looked for
+LEAST_OF_LINE = 0.6  # of a line's text, if it is a link and not a sentence
 MANY = 0.4  # of the links
 _CARD_ENDS = frozenset({"article", "li", "section", "main", "body", "tr"})
 _THREADS = frozenset({"discussionforumposting", "qapage", "question"})
@@ -75,8 +76,13 @@ def is_shop(page: NewsPage, urls: set[str], anchors: list[HtmlElement]) -> bool:
 
 
 def _has_price(node: HtmlElement) -> bool:
-    texts = (str(box.text_content()) for box in _card(node))
-    return any(_PRICE.search(text) for text in texts if len(text) <= MAX_CARD)
+    for box in _card(node):
+        text = text_within(box, MAX_CARD)
+        if text is None:
+            return False
+        if _PRICE.search(text):
+            return True
+    return False
 
 
 def is_article(page: NewsPage, links: int, anchors: list[HtmlElement]) -> bool:
@@ -140,4 +146,5 @@ def _is_inline(node: HtmlElement) -> bool:
     paragraph = next(node.iterancestors("p"), None)
     if paragraph is None or (node.getparent() is paragraph and not (paragraph.text or "").strip()):
         return False
-    return len(node.text_content()) < 0.6 * len(paragraph.text_content())
+    most = len(node.text_content()) / LEAST_OF_LINE
+    return text_within(paragraph, int(most)) is None
