@@ -18,7 +18,7 @@ from headwater.sources.web_page import NewsPage
 SHORTEST = 80  # letters; less is not a paragraph
 LONG = 800  # letters of one box, which an excerpt does not have
 MOST = 0.35  # of the text
-TEXT_PER_LINK = 350  # letters that belong to none; lists have less
+TEXT_PER_LINK = 400  # letters that belong to none; lists have less
 DECLARED_TEXT_PER_LINK = 200  # letters, on a page that calls itself an article
 BEHIND = 2  # elements between a link and its excerpt, if they have no box
 CARD = 5  # elements between a link and the box of its excerpt
