@@ -142,7 +142,7 @@ _COMPACT = re.compile(
 _ORDINAL = re.compile(rf"(?P<year>\d{{4}})-?(?P<ordinal>\d{{3}})(?:[t\s]{_TIME})?\s*{_ZONE}")
 _NUMBERS = re.compile(
     rf"{_WEEKDAY}(?P<one>\d{{1,2}})\s*(?P<mark>[/.-])\s*(?P<two>\d{{1,2}})\s*[/.-]\s*(?P<year>\d{{4}}|\d\d)(?!\d)\.?"
-    rf"(?:[t,\s-]+{_TIME})?\s*{_ZONE}{_REST}",
+    rf"(?:[t,\s-]+(?:at\s+)?{_TIME})?\s*{_ZONE}{_REST}",
 )
 _YEAR_ONLY = re.compile(r"(?P<year>\d{4})")
 _FORMS = (_DAY_FIRST, _YEAR_FIRST, _MONTH_FIRST, _ASCTIME, _COMPACT, _ORDINAL, _NUMBERS, _YEAR_ONLY)
@@ -151,6 +151,21 @@ _OFFSET = re.compile(r"([+-])\s*(\d{1,2}):?(\d\d)?")
 _EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{13}|\d{16}", re.ASCII)
 _AFTERNOON = frozenset({"pm", "p.m.", "오후", "下午", "午後"})
 _MORNING = frozenset({"am", "a.m.", "오전", "上午", "午前"})
+
+
+_MONTH = rf"(?:{'|'.join(sorted((re.escape(name) for name in _MONTHS if len(name) > 2), key=len, reverse=True))})"
+_NAMED_DAY_IN_TEXT = re.compile(
+    rf"\b{_MONTH}\.?\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+(?:19|20)\d\d\b"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th|\.|er)?[\s-]+(?:de\s+)?{_MONTH}\.?,?[\s-]+(?:de\s+)?(?:19|20)\d\d\b"
+    r"|\b(?:19|20)\d\d\s?[-/.年년]\s?\d{1,2}\s?[-/.月월]\s?\d{1,2}(?!\d)"
+    r"|\b\d{1,2}([/.])\d{1,2}\1(?:19|20)\d\d\b"
+)
+
+
+def named_day(text: str) -> datetime | None:
+    """Returns the first whole date, with day and year, that is written in a text; None if there is none."""
+    found = _NAMED_DAY_IN_TEXT.search(text.lower().translate(_UNACCENTED))
+    return parse_date(found[0]) if found else None
 
 
 def plausible(moment: datetime | None, received_at: datetime) -> datetime | None:

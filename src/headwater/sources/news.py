@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from lxml.html import HtmlElement
-
 from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed
 from headwater.model import Facts, Item, Page, Post, Request, Response, Source, SourceState
 from headwater.sources.dates import plausible
@@ -21,6 +19,7 @@ from headwater.sources.sites.article import article_in
 from headwater.sources.sites.links import discovered, linked_next_page, selected
 from headwater.sources.sites.lists import ListedArticle, looks_like_sitemap, read_endpoint, read_sitemap
 from headwater.sources.sites.metadata import metadata_of
+from headwater.sources.sites.page_kind import is_list
 from headwater.sources.sites.settings import NewsSettings, first_address, next_address, pattern, settings_of
 from headwater.sources.web_page import blocked, news_page
 from headwater.text import text_hash
@@ -71,9 +70,9 @@ def read_item(source: Source, item: Item, response: Response) -> Page:
         title=title,
         content=article.html,
         author=metadata.author,
-        created_at=published or metadata.modified or response.received_at,
+        created_at=published or response.received_at,
         text_hash=text_hash(title, article.html),
-        dated=published is not None or metadata.modified is not None,
+        dated=published is not None,
         updated_at=metadata.modified,
         lang=metadata.language,
         images=article.images,
@@ -90,9 +89,7 @@ def recognise(source: Source, response: Response) -> Mapping[str, Any] | None:
     except ReadFailed:
         return None
     found = discovered(page)
-    if len(found.links) < FEWEST_TO_FOLLOW or _is_article(page.tree, len(found.links)):
-        return None
-    return {}
+    return {} if len(found.links) >= FEWEST_TO_FOLLOW and is_list(page, found.links) else None
 
 
 def _read_links(settings: NewsSettings, response: Response, is_first: bool) -> Page:
@@ -219,13 +216,6 @@ def _nothing_found(settings: NewsSettings) -> str:
     if settings.items:
         return f"No link on the page matches the selector {settings.items}."
     return "No list of articles was found on the page. If a script makes the list, set `render`; else set `items`."
-
-
-def _is_article(tree: HtmlElement, links: int) -> bool:
-    """Whether a page is an article that also links to others."""
-    kind = str(next(iter(tree.xpath('.//meta[@property="og:type"]/@content')), ""))
-    paragraphs = sum(length for node in tree.iter("p") if (length := len(node.text_content())) > 80)
-    return paragraphs > 250 * links or (kind.lower() == "article" and paragraphs > 100 * links)
 
 
 def _request(url: str) -> Request:

@@ -16,11 +16,13 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborNode
 
 from headwater.model import Item, Page, Post
-from headwater.sources.dates import parse_forum_date
+from headwater.sources.dates import named_day, parse_forum_date
 from headwater.sources.forums.pages import (
     MAX_POSTS,
+    OTHER_DATES,
     RawPost,
     Thread,
+    completed,
     content_of,
     facts_of,
     next_page,
@@ -34,6 +36,8 @@ MAX_ELEMENTS = 40_000
 MAX_CLASSES = 8
 _FEW_LETTERS = 12  # on average; less is a label or a count
 _LONG = 150  # letters; an opening post is more than a line
+_LINE = 90  # letters
+_FIRST_LINES = 12  # elements
 _CLIMB = 12  # elements between a post's text and its own element; more is the frame of the page
 
 _DATED = re.compile(r"date|time|posted|\bago\b|when", re.IGNORECASE)
@@ -41,9 +45,18 @@ _NAMED = re.compile(r"author|user|nick|poster|member|byline|creator|handle", re.
 _PROFILE_LINK = re.compile(
     r"/(?:users?|members?|profiles?|u|author|people|~|@)[/=~@]|[?&](?:u|uid|user|member)=|/~|/@", re.IGNORECASE
 )
-_UNREAD = frozenset(
-    {"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head", "button"}
+_TIME_TAGS = frozenset({"time", "relative-time", "time-ago", "faceplate-timeago"})
+_LETTER = re.compile(r"[^\W_]")
+# What is in the element of a name and is none: counts, labels, menus.
+_NO_NAME = re.compile(
+    r"^[+\-−]?\d[\d.,]*[km]?$|^[+−]\d|[:：]|\b(?:joined|posts?|member since|registered|reputation|log ?in"
+    r"|sign ?(?:up|in)|reply|replies|quote|report|share|follow(?:ers?)?|points?|karma|location|author|edited)\b",
+    re.IGNORECASE,
 )
+_AGE = re.compile(
+    r"\W*\b(?:an?|\d+)\+?\s*(?:seconds?|mins?|minutes?|hours?|hrs?|days?|weeks?|months?|years?|yrs?)\s+ago\b.*$"
+)
+_UNREAD = frozenset({"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head"})
 _TEXT_NAMES = re.compile(
     r"body|content|text|message|msg|(?<!col-)\bmd\b(?!-\d)|prose|markdown|comment|cooked|itemprop", re.IGNORECASE
 )
@@ -122,7 +135,10 @@ def _element(node: LexborNode, parent: int) -> Element:
     if attributes.get("itemprop") in ("text", "articleBody", "commentText"):
         classes += ("itemprop-text",)
     own = " ".join(classes)
-    dated = node.tag == "time" or "datetime" in attributes or bool(_DATED.search(own))
+    property = attributes.get("itemprop") or ""
+    dated = (
+        node.tag in _TIME_TAGS or "datetime" in attributes or property.startswith("date") or bool(_DATED.search(own))
+    )
     named = bool(_NAMED.search(own)) or (node.tag == "a" and bool(_PROFILE_LINK.search(attributes.get("href") or "")))
     return Element(node, parent, classes, dated, named)
 
@@ -135,7 +151,7 @@ def guess_thread(page: ForumPage, item: Item, zone: int | None) -> Page | None:
         return None
     thread = thread_on(page, GUESSED, item, zone)
     following = next_page(page, GUESSED.selectors)
-    posts = _posts(thread, tree, group[:MAX_POSTS])
+    posts = completed(page, _posts(thread, tree, group[:MAX_POSTS]), thread.zone)
     return Page(posts, following, facts_of(thread, truncated=len(group) > MAX_POSTS)) if posts else None
 
 
@@ -272,7 +288,10 @@ def _raw_post(thread: Thread, tree: Tree, index: int, signature: range, id: str)
     body, outer = tree.elements[index].node, tree.elements[signature.start].node
     author = next((name for step in signature if (name := _name(tree, step))), "")
     dates = [text for step in signature if tree.elements[step].dated for text in _dates(tree.elements[step].node)]
-    moments = tuple(text for text in dates[:20] if parse_forum_date(text, thread.page.received_at))[:1]
+    # Some write the date as the first line of the text's own element.
+    lines = [*(step for step in signature if step < index), *range(index, min(tree.end(index), index + _FIRST_LINES))]
+    dates = dates[:20] + [text for step in lines if (text := _written_day(tree, step))][:5]
+    moments = tuple(text for text in dates if parse_forum_date(text, thread.page.received_at))[:1]
     dropped = GUESSED.selectors.dropped
     if tree.names[index] and tree.dates[index]:
         dropped = f"{dropped}, {_META}"
@@ -287,14 +306,24 @@ def _raw_post(thread: Thread, tree: Tree, index: int, signature: range, id: str)
 
 
 def _name(tree: Tree, index: int) -> str:
+    """Returns the name in an element; empty if it has none, or something else, such as a count or a label."""
     if not tree.elements[index].named or not 1 < tree.letters[index] <= 60:
         return ""
-    return " ".join(tree.elements[index].node.text(separator=" ").split())
+    name = _AGE.sub("", " ".join(tree.elements[index].node.text(separator=" ").split())).strip()
+    return "" if _NO_NAME.search(name) or not _LETTER.search(name) else name
+
+
+def _written_day(tree: Tree, index: int) -> str:
+    """Returns a short text with a whole date in it, from an element that does not say that it has one."""
+    if not 6 <= tree.letters[index] <= _LINE:
+        return ""
+    text = " ".join(tree.elements[index].node.text(separator=" ").split())
+    return text if named_day(text) and not OTHER_DATES.search(text) else ""
 
 
 def _dates(node: LexborNode) -> list[str]:
     attributes = node.attributes
-    written = [attributes.get(name) for name in ("datetime", "data-time", "data-timestamp", "title")]
+    written = [attributes.get(name) for name in ("datetime", "content", "data-time", "data-timestamp", "ts", "title")]
     return [text for text in (*written, node.text(separator=" ")[:100]) if text]
 
 

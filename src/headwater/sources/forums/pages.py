@@ -7,6 +7,8 @@ alike. `forums/guess.py` guesses posts.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import datetime
 from hashlib import blake2b
 from html import unescape
 from typing import NamedTuple
@@ -16,8 +18,9 @@ from selectolax.lexbor import LexborNode
 
 from headwater.errors import BadAddress, Blocked, NotAFeed, ReadFailed
 from headwater.model import Facts, Image, Item, Page, Post, Reference, Request, Response
-from headwater.sources.dates import parse_forum_date
+from headwater.sources.dates import named_day, parse_forum_date
 from headwater.sources.feeds.json import parsed_json
+from headwater.sources.forums.declared import Declared, declared_posts, first_words
 from headwater.sources.forums.profile import GUESSED, Profile, Selectors, find, find_all, id_in, value, values
 from headwater.sources.json_values import Json
 from headwater.sources.web_page import ForumPage, has_login_form, is_bot_check
@@ -54,6 +57,14 @@ _SMILIES = "img.smilie, img.smilies, img.smiley, img.emoji, img[smilieid], img.m
 # Where pages keep the address of an image that a script loads when it scrolls into view.
 _LAZY_SOURCES = ("data-src", "data-original", "data-lazy-src", "data-url", "zoomfile", "file")
 _NEVER_CONTENT = "script, style, noscript, form, button, select, textarea, iframe"
+# Where any software may keep the date of a post, if it follows schema.org.
+_DATES = """\
+  [itemprop='dateCreated']@datetime | [itemprop='dateCreated']@content | [itemprop='datePublished']@datetime | \
+  [itemprop='datePublished']@content | time@datetime"""
+_LINE = 80  # letters
+OTHER_DATES = re.compile(
+    r"join|member|regist|since|birth|last (?:active|seen|visit|post|edit)|edited|modified|注册|最后|编辑", re.IGNORECASE
+)
 _ANCHOR = re.compile(r"[\w.:-]{1,100}")
 _IMG = re.compile(r"<img ([^>]*)>")
 _ATTRIBUTE = re.compile(r'(src|alt)="([^"]*)"')
@@ -200,7 +211,24 @@ def read_thread(page: ForumPage, profile: Profile, item: Item, zone: int | None)
     thread = thread_on(page, profile, item, zone)
     following = next_page(page, profile.selectors)
     facts = facts_of(thread, truncated=len(found) > MAX_POSTS)
-    return Page(_posts(thread, found[:MAX_POSTS]), following, facts)
+    return Page(completed(page, _posts(thread, found[:MAX_POSTS]), thread.zone), following, facts)
+
+
+def completed(page: ForumPage, posts: list[Post], zone: int) -> list[Post]:
+    """Returns the posts, with the authors and dates that the page declares for those that show none."""
+    if all(post.dated and post.author for post in posts):
+        return posts
+    declared = declared_posts(page)
+    return [_completed(post, declared.get(first_words(post.content)), page.received_at, zone) for post in posts]
+
+
+def _completed(post: Post, declared: Declared | None, received_at: datetime, zone: int) -> Post:
+    if declared is None:
+        return post
+    if not post.author and declared.author:
+        post = post._replace(author=plain(declared.author)[:MAX_NAME])
+    moment = parse_forum_date(declared.date, received_at, zone) if not post.dated else None
+    return post._replace(created_at=moment, dated=True) if moment else post
 
 
 def has_posts(page: ForumPage, profile: Profile) -> bool:
@@ -255,14 +283,39 @@ def _raw_post(thread: Thread, element: LexborNode) -> RawPost | None:
     body = find(element, selectors.content)
     if body is None:
         return None
+    header = _header(element, selectors)
+    parts = [element] if header is None else [element, header]
     return RawPost(
-        id=_post_id(element, selectors),
-        anchor=element.attributes.get("id") or element.attributes.get("data-content") or "",
-        author=value(element, selectors.author),
-        dates=tuple(values(element, selectors.date)),
+        id=next((id for part in parts if (id := _post_id(part, selectors))), ""),
+        anchor=next((at for part in parts for name in ("id", "data-content") if (at := part.attributes.get(name))), ""),
+        author=next((name for part in parts if (name := value(part, selectors.author))), ""),
+        dates=tuple(date for line in (selectors.date, _DATES) for part in parts for date in values(part, line))
+        + tuple(_written_dates(element, body)),
         reply_to=id_in(value(element, selectors.reply_to), _REPLY),
         content=content_of(body, selectors.dropped, thread.page.base),
     )
+
+
+def _header(element: LexborNode, selectors: Selectors) -> LexborNode | None:
+    """Returns the element before a post that says who wrote it and when, if the software writes one."""
+    before = element.prev
+    while selectors.header and before is not None and not before.is_element_node:
+        before = before.prev
+    return before if selectors.header and before is not None and before.css_matches(selectors.header) else None
+
+
+def _written_dates(element: LexborNode, body: LexborNode) -> Iterator[str]:
+    """Yields the dates that are written in a post outside of its text, in no element that a profile knows."""
+    within = {body.mem_id}
+    before = ""
+    for node in element.traverse(include_text=True):
+        parent = node.parent
+        if parent is not None and parent.mem_id in within:
+            within.add(node.mem_id)
+        elif node.is_text_node and node.mem_id not in within and (text := (node.text_content or "").strip()):
+            if len(text) < _LINE and named_day(text) and not OTHER_DATES.search(f"{before[-_LINE:]} {text}"):
+                yield text
+            before = text
 
 
 def post_of(thread: Thread, raw: RawPost, *, is_first: bool) -> Post | None:

@@ -60,8 +60,9 @@ class Selectors(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     `last`, which is whatever else changes with a reply; never a relative time, which changes by itself. Threads that
     match `pinned` are above the sort order. `boards` are links to lists.
 
-    On a thread's page, `post` matches one element per post. Inside it are `post_id`, `author`, `date`, `content`, and
-    the post that it answers, `reply_to`. `dropped` is what is in the content but was not written by its author.
+    On a thread's page, `post` matches one element per post. Inside it, or inside a `header` right before it, are
+    `post_id`, `author` and `date`; inside it are `content` and the post that it answers, `reply_to`. `dropped` is what
+    is in the content but was not written by its author.
     """
 
     thread: str = ""
@@ -74,6 +75,7 @@ class Selectors(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     boards: str = ""
     title: str = ""
     post: str = ""
+    header: str = ""
     post_id: str = ""
     post_id_pattern: str = ""
     author: str = ""

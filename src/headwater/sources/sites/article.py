@@ -1,8 +1,6 @@
 """The text and images of an article. trafilatura finds the text; it is trimmed and written as clean HTML.
 
-Trimming removes what surrounds an article within its text: the repeated title, invitations, links to other articles. It
-works on the blocks that trafilatura found (paragraphs, headings, lists), and removes only what is short or nothing but
-links. Losing a sentence of the article is worse than keeping a line too many.
+If trafilatura finds much less than the page has in paragraphs, the paragraphs of the page are the text.
 
 trafilatura is imported with the first article, so a parser process that reads no articles does not pay for it.
 """
@@ -11,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from html import escape, unescape
 from typing import Any, NamedTuple
 
@@ -21,6 +19,8 @@ from lxml.html import HtmlElement
 
 from headwater.model import Image
 from headwater.sources.sites.metadata import Metadata
+from headwater.sources.sites.prose import blocks_of, prose_of
+from headwater.sources.sites.trimming import Block, block_of, trimmed
 from headwater.sources.web_page import NewsPage
 from headwater.text import clean_html, plain
 from headwater.urls import identity, safe_link
@@ -47,42 +47,7 @@ _ENOUGH_SHARED = 0.8
 # If an article is shorter than this, and less than this share of its page, it may be the wrong part.
 _LITTLE = 1_500
 _SHARE_OF_PAGE = 0.1
-SHORT = 250
-_BOXES = ("p", "head", "item", "list", "row", "cell", "lb", "quote", "table", "div", "code")
-_NEAR_THE_TOP = 6
-_SENTENCE = re.compile(r"[.。!！?？][\"'”’」]?$")
-_ADDRESS = re.compile(r"\s*https?://\S+\s*")
-# How lines start that invite the reader to something else, and whole lines that are not part of an article.
-_BEGINNINGS = (
-    r"click here (?:to|for)",
-    r"(?:please )?sign up (?:for|to|here|now)",
-    r"subscribe (?:to|now|for|here)",
-    r"(?:follow|like|join) (?:us|me|him|her|them|@\w+|\w+ \w+ on)\b",
-    r"(?:you can )?(?:e-?mail|contact|reach) (?:the |this )?(?:writer|author|reporter)",
-    r"(?:also |you (?:may|might) also |more )?(?:read|see|watch|like|on)(?: more| also| next| this)?\s*[:：|]",
-    r"(?:this|the) (?:story|article|post) (?:was originally|has been|originally) (?:published|sent)",
-    r"want (?:more|to (?:read|use|know|keep))\b",
-    r"did you find this|was this (?:article|page) helpful|like this story\?|tell us what you think|have a news tip",
-    r"by submitting your e-?mail|download (?:the|our) .{0,30}\bapp\b|get (?:the|our) .{0,40}(?:newsletter|app|inbox)",
-    r"编辑[:：]|责编|责任编辑|来源[:：]|原标题|更多阅读|相关阅读|延伸阅读|推荐阅读|点击(?:进入|查看|阅读)|扫一扫|关注我们|版权(?:声明|所有)",
-    r"\(?leggi anche|lee también|leia (?:também|mais)|(?:à )?lire aussi|lesen sie auch|mehr zum thema|lees ook",
-    r"関連記事|あわせて読みたい",
-)
-_LEADS = r"related|recommended|up next|more from|don['’]t miss|see more|read more|see also|also on|most read|popular"
-_LED_TO = r"articles?|stories|posts?|news|content|reading|topics?|searches|companies|coverage|links"
-_LINES = (
-    r"share|tweet|print|save|comments?|tags?|advertisement|advertising disclosure|back to top|table of contents",
-    r"thank you for your feedback!?|order reprints|print article|your browser does not support .*|loading\.*",
-    r"(?:listen|play) .{0,20}(?:audio|article)|\d+ min(?:ute)?s?\.? read.*|\d+ comments?",
-)
-_INVITES = re.compile(
-    rf"\s*(?:{'|'.join(_BEGINNINGS)}|(?:{_LEADS})(?: (?:{_LED_TO}))?\s*(?:[:：|]|$)|(?:{'|'.join(_LINES)})\s*$)",
-    re.IGNORECASE,
-)
-_RIGHTS = re.compile(
-    r"^\W*(?:©|\(c\)\s*(?:19|20)\d\d|copyright\b)|all rights reserved\.?\W*$|^this copy is for your personal",
-    re.IGNORECASE,
-)
+_SHARE_OF_PROSE = 0.6
 
 
 class Article(NamedTuple):
@@ -94,7 +59,7 @@ class Article(NamedTuple):
 def article_in(page: NewsPage, metadata: Metadata) -> Article:
     """Returns the article on a page; its text is empty if none was found. Changes the page's tree."""
     images = _images(page, metadata.image)
-    blocks = trimmed(_text_blocks(page), metadata.title)
+    blocks = trimmed(_text_blocks(page), metadata.title, metadata.author)
     text = "\n".join(block.text for block in blocks)
     body = _paragraphs(metadata.body)
     if _says_more(body, text) or (len(blocks) < 2 < len(body) and _says_more(body, text, 0.9)):
@@ -106,14 +71,22 @@ def article_in(page: NewsPage, metadata: Metadata) -> Article:
 def _text_blocks(page: NewsPage) -> list[Block]:
     """Returns the blocks of the text.
 
-    The fast way nearly always finds them; if it found little on a long page, look again.
+    The fast way nearly always finds them; if it found little on a long page, or much less than the page has in
+    paragraphs, look again.
     """
     _drop_unread(page.tree)
+    prose = prose_of(page.tree)
     blocks = _extracted(page.tree, fast=True, favor_recall=True)
-    length = sum(len(block.text) for block in blocks)
+    length = _length(blocks)
     if length < _LITTLE and length < _SHARE_OF_PAGE * len(page.tree.text_content()):
-        return _extracted(page.tree, fast=False, favor_recall=False) or blocks
-    return blocks
+        blocks = _extracted(page.tree, fast=False, favor_recall=False) or blocks
+    if _length(blocks) >= _SHARE_OF_PROSE * prose.letters:
+        return blocks
+    return max(blocks, blocks_of(prose), key=_length)
+
+
+def _length(blocks: list[Block]) -> int:
+    return sum(len(block.text) for block in blocks)
 
 
 def _extracted(tree: HtmlElement, *, fast: bool, favor_recall: bool) -> list[Block]:
@@ -261,95 +234,3 @@ def _link(value: str | None, base: str) -> str | None:
 def _is_small(node: HtmlElement) -> bool:
     sizes = [size.removesuffix("px") for name in ("width", "height") if (size := (node.get(name) or "").strip())]
     return any(size.isascii() and size.isdigit() and int(size[:6]) < SMALLEST for size in sizes)
-
-
-class Block(NamedTuple):
-    """A paragraph, heading, list or similar, and its text on one line."""
-
-    element: _Element
-    text: str
-
-
-def block_of(element: _Element) -> Block:
-    return Block(element, _text_of(element))
-
-
-def trimmed(blocks: Sequence[Block], title: str) -> list[Block]:
-    """Returns the blocks of the article itself."""
-    kept = [block for block in _after_title(blocks, title) if not _is_aside(block)]
-    kept = _before_rights(kept)
-    while kept and _is_tail(kept[-1]):
-        kept.pop()
-    # If nothing is left, it was the article after all.
-    return kept or list(blocks)
-
-
-def _text_of(element: _Element) -> str:
-    """Returns the text of an element, with a space between the boxes in it."""
-    if not len(element):
-        return " ".join((element.text or "").split())
-    if next(element.iterdescendants(_BOXES), None) is None:
-        return " ".join("".join(map(str, element.itertext())).split())
-    return " ".join("".join(_pieces(element)).split())
-
-
-def _pieces(element: _Element) -> Iterator[str]:
-    apart = " " if element.tag in _BOXES else ""
-    yield apart
-    yield element.text or ""
-    for child in element:
-        yield from _pieces(child)
-        yield child.tail or ""
-    yield apart
-
-
-def _after_title(blocks: Sequence[Block], title: str) -> list[Block]:
-    """Returns what follows the title, if it is repeated near the top. What is above it belongs to the page."""
-    wanted = _words(title)
-    above = 0
-    for position, block in enumerate(blocks[:_NEAR_THE_TOP] if wanted else ()):
-        if len(block.text) < 2 * len(title) + SHORT and _words(block.text) == wanted:
-            return list(blocks[position + 1 :])
-        above += len(block.text)
-        if above > SHORT:
-            break
-    return list(blocks)
-
-
-def _is_aside(block: Block) -> bool:
-    element, text = block
-    if element.tag not in ("p", "head", "item") or len(text) > SHORT:
-        return False
-    return bool(_INVITES.match(text) or _ADDRESS.fullmatch(text)) or (element.tag == "p" and _is_only_a_link(block))
-
-
-def _is_only_a_link(block: Block) -> bool:
-    """A line that is only a link leads elsewhere. A whole sentence that is a link may still say something."""
-    linked = sum(len(_text_of(link)) for link in block.element.iter("ref"))
-    return linked > 0 and linked >= 0.9 * len(block.text) and not _SENTENCE.search(block.text)
-
-
-def _before_rights(blocks: list[Block]) -> list[Block]:
-    """Returns what is before the copyright line, if that is in the last third.
-
-    Nothing of the article comes after it.
-    """
-    for position in range(len(blocks) * 2 // 3, len(blocks)):
-        text = blocks[position].text
-        if len(text) <= SHORT * 2 and _RIGHTS.search(text):
-            return blocks[:position]
-    return blocks
-
-
-def _is_tail(block: Block) -> bool:
-    """Whether a block cannot end an article: a heading with nothing below it, or a list of links."""
-    if block.element.tag == "head":
-        return True
-    if block.element.tag == "list":
-        items = block.element.findall("item")
-        return bool(items) and all(_is_only_a_link(block_of(item)) for item in items)
-    return False
-
-
-def _words(text: str) -> list[str]:
-    return _WORDS.findall(text.lower())

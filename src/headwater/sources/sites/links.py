@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from lxml.html import HtmlElement
 from selectolax.lexbor import LexborHTMLParser
 
+from headwater.sources.dates import named_day
 from headwater.sources.web_page import NewsPage
 from headwater.text import plain
 from headwater.urls import identity, safe_link, without_tracking
@@ -25,6 +26,8 @@ MAX_ITEMS = 1_000
 MAX_TITLE = 300
 FEWEST = 4
 GOOD = 4.0
+DATE_CLIMB = 4  # elements around a link that are searched for a date
+MAX_BESIDE = 1_000  # letters
 MAX_ANCHORS = 5_000  # the last ones of a page, where its link to the next one is
 _BOXES = ("nav", "footer", "aside", "form", "menu")
 _HEADINGS = ("h1", "h2", "h3", "h4")
@@ -127,7 +130,7 @@ def _in_words(families: dict[str, list[ArticleLink]]) -> str:
 
 def _judged(node: HtmlElement, page: NewsPage) -> ArticleLink | None:
     """Returns the link, with a score for how much it looks like a link to an article."""
-    url = _article_address(node.get("href"), page)
+    url = address_of(node, page)
     if url is None:
         return None
     parts = urlsplit(url)
@@ -141,7 +144,42 @@ def _judged(node: HtmlElement, page: NewsPage) -> ArticleLink | None:
         score += 2
     if _is_in_box(node):
         score -= 4
+    elif 0 < score < GOOD and _has_date_beside(node):
+        score += 3
     return ArticleLink(url, text, score, shape)
+
+
+def address_of(node: HtmlElement, page: NewsPage) -> str | None:
+    """Returns where a link leads, if that is another page of the same site."""
+    return _article_address(node.get("href"), page)
+
+
+def text_within(box: HtmlElement, most: int) -> str | None:
+    """Returns the text of a box, with a space between its parts; None if it has more letters than this.
+
+    It stops reading there: the boxes of many links are one, and reading all of it for each would take too long.
+    """
+    parts, letters = [], 0
+    for part in box.itertext():
+        letters += len(part) + 1
+        if letters > most:
+            return None
+        parts.append(str(part))
+    return " ".join(parts)
+
+
+def _has_date_beside(node: HtmlElement) -> bool:
+    """Whether a date is written next to a link, as blogs do. Of several links beside it, the longest is the title."""
+    length = len(node.text_content())
+    for depth, box in enumerate(node.iterancestors()):
+        if depth == DATE_CLIMB or box.tag in ("body", "main"):
+            return False
+        text = text_within(box, MAX_BESIDE)
+        if text is None:
+            return False
+        if next(box.iter("time"), None) is not None or named_day(text):
+            return all(len(other.text_content()) <= length for other in box.iter("a"))
+    return False
 
 
 def _by_text(text: str) -> float:
