@@ -216,9 +216,8 @@ async def test_a_visit_whose_time_is_over_ends_well_and_is_due_at_once(
     board.add(*(f"{number}" for number in range(8)))
     board.threads[1].delay = 1.6
     settings = parts.settings
-    parts.settings = settings.model_copy(
-        update={"visit_seconds": 2.0, "host_gap_seconds": 0.05}
-    )  # nothing is prefetched
+    one_at_a_time = {"visit_seconds": 2.0, "host_gap_seconds": 0.05}  # with a gap, nothing is prefetched
+    parts.settings = settings.model_copy(update=one_at_a_time)
     report = await visit_board(parts, source_id)
     assert (report["outcome"], report["unfinished"]) == ("ok", True)
     [source] = parts.db.read_now(sources.watched, owner, parts.now())

@@ -101,7 +101,7 @@ async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[
 
 
 @router.get("/deduplicate/tasks/{task_id}", summary="Ask what came of a run", responses=_WRONG_FORM)
-async def show_task(
+async def show_run(
     parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$")]
 ) -> TaskJson:
     """Results are kept for 24 hours. `failed` with an error: it was interrupted, or the database was gone."""
