@@ -74,7 +74,7 @@ def test_a_visit_that_a_person_asks_for_overtakes_everything_that_waits(
 
 def test_the_result_of_a_visit_that_was_asked_for_is_kept_for_a_day(
     environ: dict[str, str], instance: Running, world: Web
-) -> None:  # D9, D12
+) -> None:  # D12
     world.pages["/feed"] = Answer(rss("one", "two", "three"))
     world.pages["/gone"] = Answer(status=500)
     ids = [follow(instance, world.url(path)) for path in ("/feed", "/gone")]
@@ -117,7 +117,7 @@ def test_a_task_is_seen_only_by_those_who_follow_its_source(instance: Running, w
 
 def test_a_task_whose_process_is_killed_is_finished_by_another(
     environ: dict[str, str], instance: Running, world: Web
-) -> None:  # D9, D12
+) -> None:  # D12
     def slow_at_first(asked: Asked) -> Answer:
         return Answer(rss("one"), delay=60 if len(world.asked) == 1 else 0)
 

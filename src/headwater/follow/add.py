@@ -80,8 +80,19 @@ def follow(
     """
     said = kind is not None or bool(settings)
     kind, address = chosen(address, kind, settings or {})
-    wanted = _new_source(kind, address, seal)._replace(settings=settings or {}, folder=folder, title=title)
-    added = sources.add(conn, reader, wanted, now)
+    wanted = _new_source(kind, address, seal)
+    added = sources.add(
+        conn,
+        reader,
+        kind=kind,
+        address=wanted.address,
+        host=wanted.host,
+        now=now,
+        folder=folder,
+        custom_title=title,
+        credential=wanted.credential,
+        settings=settings,
+    )
     if added.new_subscription and most and (have := sources.count_followed(conn, reader) - 1) >= most:
         raise _too_many(have, 1, most)
     if said and not added.new_source:

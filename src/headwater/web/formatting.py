@@ -87,8 +87,9 @@ def intervals(chosen: int | None) -> list[tuple[int, str, bool]]:
 
 def _exact_span(minutes: int) -> str:
     """Says how long it is, in the largest unit that it is a multiple of."""
-    unit = next(unit for unit in (24 * 60, 60, 1) if minutes % unit == 0)
-    return _span(timedelta(minutes=minutes)) if unit > 1 or minutes < 60 else f"{minutes} min"
+    if minutes % (24 * 60) == 0:
+        return "1 day" if minutes == 24 * 60 else f"{minutes // (24 * 60)} days"
+    return f"{minutes // 60} h" if minutes % 60 == 0 else f"{minutes} min"
 
 
 def ago(then: datetime, now: datetime) -> str:

@@ -179,7 +179,7 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
         seconds=seconds,
         outcome=outcome,
         status=status,
-        next_check_at=next_check(now, every, wished, chance=tools.chance()),
+        next_check_at=next_check(now, max(every, wished), chance=tools.chance()),
         not_before=now + wished,
         state=found.state,
         posts=page.posts if page else [],

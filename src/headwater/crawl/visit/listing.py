@@ -278,7 +278,7 @@ class ListVisit:
         outcome = "empty" if is_empty else "ok" if brought else "unchanged"
         now, every = self._tools.now(), interval(self._due, self._tools)
         wished = least_wait(every, wishes=(self._requests.fresh_for,))
-        next_at = next_check(now, every, wished, chance=self._tools.chance())
+        next_at = next_check(now, max(every, wished), chance=self._tools.chance())
         status = "empty" if is_empty else self._good_status()
         return self._visit(outcome, next_at)._replace(status=status, not_before=now + wished)
 

@@ -175,7 +175,7 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
         seconds=seconds,
         outcome="failed",
         status=_status_after(due, error, blames_source),
-        next_check_at=next_check(now, every, back_off, chance=chance),
+        next_check_at=next_check(now, max(every, back_off), chance=chance),
         not_before=now + back_off,
         state=due.state,
         http_status=http_status if isinstance(http_status, int) else None,
@@ -233,11 +233,20 @@ def least_wait(
     return wait
 
 
-def next_check(now: datetime, interval: timedelta, at_least: timedelta, *, chance: float) -> datetime:
+def next_check(
+    now: datetime,
+    interval: timedelta,
+    *,
+    chance: float,
+    wishes: tuple[timedelta | None, ...] = (),
+    retry_after: timedelta | None = None,
+    failures: int = 0,
+) -> datetime:
     """Returns when to come again: after our interval, or after the longer wait that `least_wait` demands. Pure.
 
     `chance` is a random number in [0, 1) that adds up to 10 % of jitter.
     """
+    at_least = least_wait(interval, wishes=wishes, retry_after=retry_after, failures=failures)
     return now + max(interval, at_least) * (1 + JITTER * chance)
 
 

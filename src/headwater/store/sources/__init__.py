@@ -49,8 +49,8 @@ class WatchedSource(NamedTuple):
     truncated: bool
     note: str
     gap_at: datetime | None
-    refresh_interval: int | None
-    has_password: bool
+    refresh_interval: int | None = None
+    has_password: bool = False
 
 
 class Added(NamedTuple):
@@ -73,6 +73,7 @@ class NewSource(NamedTuple):
     settings: Mapping[str, Any] = {}
     folder: str | None = None
     title: str | None = None
+    own_title: str = ""  # which the source's first visit replaces
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -90,8 +91,8 @@ class Followed(NamedTuple):
 
 _OWN = "tenant_id = ? AND user_id = ?"
 _insert_source = portable(
-    """INSERT INTO sources (kind, address, credential_key, credential, host, settings, created_at, next_check_at)
-    VALUES (:kind, :address, :credential_key, :credential, :host, :settings, :now, :now)
+    """INSERT INTO sources (kind, address, credential_key, credential, host, title, settings, created_at, next_check_at)
+    VALUES (:kind, :address, :credential_key, :credential, :host, :title, :settings, :now, :now)
     ON CONFLICT (address, credential_key) DO NOTHING"""
 )
 _subscribe = portable(
@@ -178,13 +179,27 @@ _move_tasks = portable("UPDATE visit_tasks SET source_id = ? WHERE source_id = ?
 _drop = portable("DELETE FROM sources WHERE id = ?")
 
 
-def add(conn: Connection, reader: Reader, wanted: NewSource, now: datetime, *, revive: bool = True) -> Added:
+def add(
+    conn: Connection,
+    reader: Reader,
+    *,
+    kind: str,
+    address: str,
+    host: str,
+    now: datetime,
+    title: str = "",
+    folder: str | None = None,
+    custom_title: str | None = None,
+    credential: Credential | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Added:
     """Follows a source, which is created if it is new, and is due at once. Doing it twice changes nothing.
 
-    A source that is retired is visited again, if `revive` says so.
+    A source that is retired is visited again.
     """
+    wanted = NewSource(kind, address, host, credential, settings or {}, folder, custom_title, title)
     [added] = add_all(conn, reader, [wanted], now)
-    revived = revive and not added.new_source and bool(_revive.once(conn, True, now, now, added.source_id))
+    revived = not added.new_source and bool(_revive.once(conn, True, now, now, added.source_id))
     return added._replace(revived=revived)
 
 
@@ -239,6 +254,7 @@ def _inserted(wanted: NewSource, now: datetime) -> dict[str, Any]:
         "credential_key": key,
         "credential": wanted.credential.sealed if wanted.credential else None,
         "host": wanted.host,
+        "title": wanted.own_title,
         "settings": json_text(dict(wanted.settings)),
         "now": now,
     }
