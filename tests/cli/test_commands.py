@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from headwater.work.periodic import JOBS
 from support.web import Answer, Web, rss
 
 Headwater = Callable[..., Any]
@@ -115,14 +114,6 @@ def test_search_shows_what_was_published_last_first(headwater: Headwater, world:
     headwater("add", world.url("/old"), **there)
     found = headwater("search", "lithium", "--json", **there).lines
     assert [one["title"] for one in found] == ["lithium new", "lithium old"]
-
-
-@pytest.mark.parametrize("job", sorted(job.name for job in JOBS))
-def test_every_job_answers_in_json_without_what_only_python_reads(headwater: Headwater, job: str) -> None:
-    headwater("db", "upgrade")
-    [line] = headwater("run", job, "--json").lines
-    assert line["job"] == job
-    assert "(" not in json.dumps(line)
 
 
 def test_a_visit_that_waits_for_our_own_budget_says_so_and_alerts_are_objects(

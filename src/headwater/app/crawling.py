@@ -84,7 +84,8 @@ def checkpoint(conn: Connection, reader: Reader, source_id: int, now: datetime) 
 
 
 def _why_no_checkpoint(source: WatchedSource) -> str:
-    if not KINDS[source.kind].is_list:
+    kind = KINDS.get(source.kind)
+    if kind and not kind.is_list:
         return "it is not a list, and one request reads all of it."
     if source.last_crawled_at is None:
         return "it was not crawled yet."

@@ -26,7 +26,7 @@ from headwater.text import without_tags
 
 MOST_CHARACTERS = 200_000  # of one post; PostgreSQL's tsvector ends at a megabyte
 MOST_WORDS = 20  # in one query
-FEWEST_STORED = 500  # matches to look at among those that were stored last
+FEWEST_STORED = 200  # matches to look at among those that were stored last
 AT_ONCE = 500  # posts to look at among those that were stored earlier
 MOST_STEPS = 40
 
