@@ -97,6 +97,12 @@ class Settings(BaseSettings):
         False, "Whether the meaning of words helps to find stories (needs headwater[embeddings]; half the speed)."
     )
     fold_window_hours: int = _setting(72, "How far apart in time the posts of one story may be.", ge=1, le=720)
+    fold_run_seconds: float = _setting(
+        30.0,
+        "How long a run that somebody asks for may look for stories; then it finds exact repeats alone and says so.",
+        ge=0,
+        le=3600,
+    )
     transaction_seconds: float = _setting(
         30.0,
         "How long a process that stopped answering may hold a transaction open (PostgreSQL); then its work is undone.",

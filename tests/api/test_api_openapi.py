@@ -70,6 +70,8 @@ def test_schemathesis_finds_nothing(headwater: Running, tmp_path: Path) -> None:
             *(program, "run", f"{headwater.url}/api/openapi.json", "--url", headwater.url),
             *("--header", f"Authorization: Bearer {headwater.token()}"),
             *("--exclude-path", "/api/live"),  # it never ends
+            # A schema cannot say which addresses, cursors, OPML documents and changes mean something.
+            *("--exclude-checks", "positive_data_acceptance"),
             *("--max-examples", "3", "--seed", "1", "--phases", "examples,coverage,fuzzing"),
             *("--request-timeout", "60", "--suppress-health-check", "all", "--no-color"),
         ],

@@ -9,6 +9,7 @@ import pytest
 
 from api.running import Running, running
 from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, fold, publish
+from headwater.consumers.fold import FoldOptions
 from headwater.ids import uuid7
 from headwater.store.stories import runs
 from headwater.wire import utc_now
@@ -161,3 +162,14 @@ def test_a_body_or_an_id_of_the_wrong_form_is_a_400(headwater: Running, method: 
     given = {"Content_Type": "application/json"} if isinstance(body, bytes) else {}
     answer = headwater.program()(method, path, body, **given)
     assert (answer.status, answer.json()["status"]) == (400, 400), answer.text
+
+
+def test_a_search_for_stories_that_takes_too_long_falls_back_to_repeats(store_url: str) -> None:  # C13
+    with running(store_url, HEADWATER_FOLD_RUN_SECONDS="0") as headwater:
+        ids = publish(headwater, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
+        client = headwater.program()
+        run = client.post("/api/deduplicate/batch", {"post_ids": ids}).json()
+        assert [(one["post_id"], one["rule"]) for one in run["joined"]] == [(ids[1], "exact")]
+        assert "too long" in run["degraded"]
+        assert client.get(f"/api/deduplicate/tasks/{run['task_id']}").json()["result"]["degraded"] == run["degraded"]
+    assert FoldOptions().story_seconds is None, "what is folded after the crawl takes its time"

@@ -1,4 +1,4 @@
-"""SQL of the documents runs as they wrote it, on both databases (A14, E12)."""
+"""SQL of the documents runs as they wrote it, on both databases (A14)."""
 
 from __future__ import annotations
 

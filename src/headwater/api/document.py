@@ -57,6 +57,7 @@ _TAGS = {
     "dead letters": "Events that a consumer could not handle.",
     "webhooks": "Where events are sent to, and what was sent.",
 }
+_BY_TIME = frozenset({"/api/stream", "/api/posts"})  # lists whose cursors are a time and an id; others are an id
 # What parameters are called is the same everywhere, so what they mean and an example are said once.
 _PARAMETERS: dict[str, tuple[str, Any]] = {
     "source_id": ("the source", 12),
@@ -68,7 +69,7 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     "webhook_id": ("the webhook", 3),
     "delivery_id": ("the delivery", 912),
     "event_id": ("the event", "019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f"),
-    "cursor": ("", "AAZIyr8jOAAAAAAAAAASZw"),
+    "cursor": ("", "AAAAAAAAAAw"),
     "limit": ("", 50),
     "folder": ("", "Science"),
     "unread": ("", True),
@@ -153,6 +154,8 @@ def _complete(path: str, operation: dict[str, Any]) -> None:
         operation["responses"].setdefault(str(status), {"description": one["description"], "content": problem})
     for parameter in operation.get("parameters", []):
         meaning, example = _PARAMETERS[parameter["name"]]
+        if parameter["name"] == "cursor" and path in _BY_TIME:
+            example = "AAZIyr8jOAAAAAAAAAASZw"
         parameter.setdefault("description", meaning)
         parameter["example"] = example
 

@@ -134,7 +134,7 @@ async def list_letters(
     return routes.page_of(DeadLetterJson, found, limit, routes.cursor_of_row)
 
 
-@dead_letter_router.post("/replay", summary="Replay all dead letters")
+@dead_letter_router.post("/replay", summary="Replay all dead letters", responses=refusals(404, 409))
 async def replay_letters(
     parts: WithParts,
     consumer: Annotated[str | None, Query(description="only those of this consumer")] = None,

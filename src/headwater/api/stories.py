@@ -92,7 +92,9 @@ async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[
         parts.folding,
         reader,
         batch.post_ids,
-        how_to_fold(batch.config, DOCUMENTED_THRESHOLD if "tweet_ids" in wanted else 0.0),
+        how_to_fold(batch.config, DOCUMENTED_THRESHOLD if "tweet_ids" in wanted else 0.0)._replace(
+            story_seconds=parts.settings.fold_run_seconds
+        ),
         parts.now,
         batch_size=batch.config.batch_size,
     )

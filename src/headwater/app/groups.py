@@ -131,6 +131,7 @@ def _finish(conn: Connection, reader: Reader, run: FoldRun, now: datetime) -> No
         decided=run.decided,
         already_decided=run.already_decided,
         joined=len(run.joined),
+        degraded=run.degraded,
     )
     outbox.append(conn, [STORY_RUN_FINISHED(facts, once=run.task_id, reader=reader)], now)
 

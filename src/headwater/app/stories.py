@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -64,6 +65,7 @@ class FoldRun(NamedTuple):
     decided: int
     already_decided: int
     joined: list[Decision]
+    degraded: str | None = None  # why only exact repeats were found for some of the posts
 
 
 class Explained(NamedTuple):
@@ -128,14 +130,19 @@ async def fold_posts(
     ids = list(dict.fromkeys(post_ids))
     await db.read(check_visible, reader, ids)
     decisions: list[Decision] = []
+    degraded = None
+    until = time.monotonic() + (how.story_seconds or 0.0)
     for part in _in_rounds(ids, batch_size):
-        decisions += await db.write(folder.fold, part, now, how)
+        left = how._replace(story_seconds=max(0.0, until - time.monotonic()))
+        decisions += await db.write(folder.fold, part, now, how if how.story_seconds is None else left)
+        degraded = degraded or folder.trouble
     return FoldRun(
         uuid7(),
         "proposed" if how.dry else "completed",
         len(decisions),
         len(ids) - len(decisions),
         [one for one in decisions if one.rule != "first"],
+        degraded,
     )
 
 
@@ -306,6 +313,9 @@ class Run(TypedDict):
     status: Annotated[Literal["completed", "proposed"], Example("completed", "proposed: nothing was written")]
     decided: Annotated[int, Example(2)]
     already_decided: Annotated[int, Example(0)]
+    degraded: Annotated[
+        str | None, Example(None, "why some posts were compared for exact repeats alone; null: none was")
+    ]
     joined: list[DecisionJson]
 
 

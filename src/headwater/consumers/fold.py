@@ -27,12 +27,16 @@ BATCH = 1000
 
 
 class FoldOptions(NamedTuple):
-    """What to fold: decisions with at least this score, exact repeats, similar posts. A dry run writes nothing."""
+    """What to fold: decisions with at least this score, exact repeats, similar posts. A dry run writes nothing.
+
+    After `story_seconds` of looking for stories, only repeats are looked for. None: however long it takes.
+    """
 
     threshold: float = 0.0
     exact: bool = True
     similar: bool = True
     dry: bool = False
+    story_seconds: float | None = None
 
     def accepts(self, found: Found) -> bool:
         return found.score >= self.threshold and (self.exact if found.rule == "exact" else self.similar)
@@ -144,7 +148,7 @@ class Folding:
         apart = stories.apart_from(conn, [post.id for post in posts])
         found = [
             one if one and options.accepts(one) else None
-            for one in engine.decide(posts, apart=apart, passed_on=passed_on)
+            for one in engine.decide(posts, apart=apart, passed_on=passed_on, story_seconds=options.story_seconds)
         ]
         met = {one.with_id for one in found if one}.union(*apart.values())
         places = {post_id: member.decision for post_id, member in stories.decided(conn, sorted(met)).items()}

@@ -6,6 +6,7 @@ one belongs with: which story that post is in now is for the store to say.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -13,13 +14,15 @@ from typing import NamedTuple
 import structlog
 
 from headwater.dedup.repeat_index import RepeatIndex
-from headwater.dedup.repeats import Posting
+from headwater.dedup.repeats import Decision, Posting
 from headwater.dedup.stories import Embed, StoryIndex
 from headwater.model import PostText
 
 log = structlog.get_logger()
 
 EVER = 10 * 365 * 24 * 3600.0
+PORTION = 100  # posts between two looks at the clock
+TOO_LONG = "Looking for stories took too long"
 
 
 class Found(NamedTuple):
@@ -46,9 +49,11 @@ class Engine:
         *,
         apart: Mapping[int, set[int]] = {},
         passed_on: Mapping[int, int] = {},
+        story_seconds: float | None = None,
     ) -> list[Found | None]:
         """For each post whom it belongs with, and remember it. `apart` are posts that a person has told apart from it,
-        `passed_on` the post that it says it passes on."""
+        `passed_on` the post that it says it passes on. After `story_seconds`, only repeats are looked for."""
+        self.trouble = None
         postings = [_posting(post, apart.get(post.id, set()), passed_on.get(post.id)) for post in posts]
         repeats = self._repeats.add_many(postings)
         found = [
@@ -56,7 +61,8 @@ class Engine:
             for repeat in repeats
         ]
         rest = [place for place, one in enumerate(found) if one is None]
-        for place, told in zip(rest, self._same_event([postings[place] for place in rest]), strict=True):
+        told_of = self._same_event([postings[place] for place in rest], story_seconds)
+        for place, told in zip(rest, told_of, strict=True):
             found[place] = told
         return found
 
@@ -78,17 +84,33 @@ class Engine:
     def expire(self, before: datetime) -> None:
         self._repeats.expire(before.timestamp())
 
-    def _same_event(self, postings: list[Posting]) -> list[Found | None]:
+    def _same_event(self, postings: list[Posting], seconds: float | None = None) -> list[Found | None]:
         if self._stories is None or not postings:
             return [None] * len(postings)
+        looked_at = postings
         try:
-            told = self._stories.add_many(postings)
+            if seconds is None:
+                told = self._stories.add_many(postings)
+            else:
+                told = self._within(seconds, self._stories, postings)
+                looked_at = postings[: len(told)]
         except Exception as error:  # exact results stand, whatever happens here
             log.exception("stories.failed")
             self.trouble = f"{type(error).__name__}: {error}"
             return [None] * len(postings)
-        self.trouble = None
-        return [Found(one.post, one.leader, "story", one.score, one.why) if one else None for one in told]
+        left = len(postings) - len(looked_at)
+        self.trouble = f"{TOO_LONG} ({seconds:g} s): {left} posts were not compared." if left else None
+        found = [Found(one.post, one.leader, "story", one.score, one.why) if one else None for one in told]
+        return found + [None] * left
+
+    @staticmethod
+    def _within(seconds: float, stories: StoryIndex, postings: list[Posting]) -> list[Decision | None]:
+        """Returns the decisions about as many of these as can be made in this time."""
+        until = time.monotonic() + seconds
+        told: list[Decision | None] = []
+        while len(told) < len(postings) and time.monotonic() < until:
+            told += stories.add_many(postings[len(told) : len(told) + PORTION])
+        return told
 
 
 def _embed(wanted: bool) -> Embed | None:

@@ -81,6 +81,7 @@ class RunFacts(Payload, frozen=True):
     decided: Annotated[int, Meta(description="how many posts it decided about")]
     already_decided: Annotated[int, Meta(description="how many had been decided about before")]
     joined: Annotated[int, Meta(description="how many became part of a story")]
+    degraded: Annotated[str | None, Meta(description="why only exact repeats were found for some of them, or null")]
 
 
 class AlertFacts(Payload, frozen=True):

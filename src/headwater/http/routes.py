@@ -17,6 +17,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, Field, Strict
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from headwater.app.shapes import PageJson, shaped
 from headwater.errors import BadCursor, UnknownParameter
@@ -30,6 +32,7 @@ NO_CONTENT = 204
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_NAMED = 10
+_WORDS = frozenset({"mark", "refresh", "replay"})  # addresses beside those of ids
 _ADVICE = "Use a next_cursor that this server gave you, unchanged, or leave it out to start from the newest."
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -168,6 +171,13 @@ class JsonRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Awaitable[Any]], **options: Any) -> None:
         super().__init__(path, encoded(endpoint, options.get("status_code") or 200), **options)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """`/api/sources/refresh` is not the source with the id `refresh`: it takes no method of a source."""
+        match, child = super().matches(scope)
+        if match is not Match.NONE and not _WORDS.isdisjoint(child["path_params"].values()):
+            return Match.NONE, {}
+        return match, child
 
 
 def encoded(endpoint: Callable[..., Awaitable[Any]], status: int) -> Callable[..., Awaitable[Response]]:
