@@ -28,7 +28,6 @@ _BY_STATUS = {
     414: ("too_long", "The address is too long"),
     429: ("too_many", "Too many at once"),
 }
-_TO_STRANGERS = "{title}. Try again in a moment; the log of the server says more."
 _DETAILS = {
     404: "There is nothing under this address.",
     405: "This address does not take this method; the Allow header names those it does.",
@@ -101,7 +100,7 @@ def answer(request: Request, problem: Problem) -> Response:
         log.warning("request refused", path=request.scope["path"], code=problem.code, detail=problem.detail)
     if problem.status == StoreUnavailable.status and getattr(request.state, "caller", None) is None:
         # Anybody may cause this; what a driver says about hosts, ports and files is for the log.
-        problem = problem._replace(detail=_TO_STRANGERS.format(title=problem.title), facts={})
+        problem = problem._replace(detail=problem.title, facts={})
     if wants_page(request):
         page: Response = request.app.state.problem_page(request, problem)
         page.headers.update(problem.headers)
