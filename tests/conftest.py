@@ -112,6 +112,7 @@ def environ(store_url: str, tmp_path: Path) -> dict[str, str]:
         "HEADWATER_DATABASE_URL": store_url,
         "HEADWATER_DATA_DIR": str(tmp_path / "data"),
         "HEADWATER_HOST_GAP_SECONDS": "0",
+        "HEADWATER_BROWSER_SANDBOX": "on" if os.geteuid() else "off",
     }
 
 

@@ -90,6 +90,12 @@ class Settings(BaseSettings):
     reader_processes: int = _setting(2, "Processes that parse what was fetched.", ge=1, le=64)
     reader_seconds: float = _setting(10.0, "CPU time after which parsing one document is stopped.", ge=0.1, le=600)
     reader_memory_mb: int = _setting(512, "Memory that a parser process may use, in MB.", ge=128)
+    browser_sandbox: Literal["on", "off"] = _setting(
+        "on", "Whether Chromium needs its sandbox. As root it has none: on refuses to start it, off starts it anyway."
+    )
+    browser_memory_mb: int = _setting(
+        1024, "Memory that Chromium may use with all its processes, in MB. A page that takes more is given up.", ge=256
+    )
     fold: Literal["off", "repeats", "stories"] = _setting(
         "stories", "What is folded: nothing, repeats of a text, or all posts about one event. Readers may choose less."
     )

@@ -13,6 +13,7 @@ import pytest
 
 from fetch.raw_server import answer
 from headwater.errors import BadAddress
+from hostile import rebinding
 from hostile.target import Source, Target, attacked, feed, trap
 from support.web import Answer, Web, rss
 
@@ -136,6 +137,17 @@ def test_a_name_that_was_public_a_moment_ago_is_judged_by_its_connection(
         [source] = strict.visit(f"http://localhost:{port}/rebinding")
     assert source["last_error_code"] == "address_refused"
     assert "loopback" in source["last_error"]
+
+
+def test_a_name_server_that_changes_its_mind_leads_nowhere(tmp_path: Path) -> None:  # H9, H10
+    found = rebinding.outcome(tmp_path)
+    said, told = found["said"], found["told"]
+    assert all("first" in one for one in said["public.example"])
+    assert all("loopback" in one for one in said["inside.example"])
+    assert rebinding.INSIDE in told["rebinds.example"][1:]
+    assert "loopback" in said["rebinds.example"][-1]
+    assert "loopback" in said["returns.example"][0]
+    assert set(found["visitors"]) == {rebinding.PUBLIC}
 
 
 def test_every_hop_of_a_redirect_is_judged(target: Target, world: Web) -> None:  # H11, H1, H2, H3, H4, H5

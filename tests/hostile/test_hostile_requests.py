@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -12,7 +13,7 @@ import structlog
 from structlog.typing import EventDict
 
 from api.running import Running, running
-from headwater.http.connections import MAX_HEAD_BYTES, RESERVE
+from headwater.http.connections import MAX_HEAD_BYTES, MOST_DESCRIPTORS, RESERVE
 from support.processes import wait_until
 from support.whole import headwater_process
 
@@ -235,9 +236,17 @@ def test_places_come_back(sqlite_url: str) -> None:
         wait_until(lambda: program.get("/api/stream").status == 200)
 
 
+def test_the_limit_of_open_files_is_raised_as_far_as_it_may_be(tmp_path: Path) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    environ = {"HEADWATER_DATA_DIR": str(tmp_path / "data")}
+    with headwater_process("up", "--no-crawl", environ=environ, descriptors=(256, hard)) as (process, _):
+        soft = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[0]
+    assert soft == min(hard, MOST_DESCRIPTORS)
+
+
 def test_idle_connections_do_not_stop_a_server_with_few_descriptors(tmp_path: Path) -> None:  # H21, H22
     environ = {"HEADWATER_DATA_DIR": str(tmp_path / "data")}
-    started = headwater_process("up", "--no-crawl", environ=environ, descriptors=1024)
+    started = headwater_process("up", "--no-crawl", environ=environ, descriptors=(1024, 1024))
     with started as (_, port), ExitStack() as held:
         for number in range(1200):
             client = held.enter_context(connected(port))

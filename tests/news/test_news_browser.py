@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +16,7 @@ from shutil import which
 import pytest
 
 from headwater.errors import AddressRefused, AnswerTooLarge, FetchFailed, TimedOut
+from headwater.fetch import process_tree
 from headwater.fetch.browser import Browser
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard
@@ -22,6 +24,8 @@ from headwater.model import Request, Source, SourceState
 from headwater.sources import news
 from support.web import Answer, Web
 
+HAS_SANDBOX = os.geteuid() != 0
+MEMORY_MB = 600
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 SCRIPTED = """<!doctype html><title>The Daily</title><main id=list></main><script>
 fetch('/api').then(answer => answer.json()).then(found => {
@@ -92,7 +96,7 @@ async def client() -> AsyncIterator[Client]:
 async def browser(client: Client) -> AsyncIterator[Browser]:
     if not any(map(which, ("chromium", "chromium-browser", "google-chrome"))):
         pytest.skip("no chromium (scripts/services install chromium)")
-    browser = Browser(client, seconds=30, max_bytes=1_000_000)
+    browser = Browser(client, sandbox=HAS_SANDBOX, memory_mb=MEMORY_MB, seconds=30, max_bytes=1_000_000)
     yield browser
     await browser.close()
 
@@ -155,7 +159,7 @@ async def test_an_address_that_the_guard_refuses_is_refused_in_the_browser_too(b
 async def test_a_page_that_never_ends_is_ended(site: Web, client: Client) -> None:
     # H22
     site.pages = {"/": Answer("<script>for (;;) {}</script>", headers=HTML)}
-    browser = Browser(client, seconds=3)
+    browser = Browser(client, sandbox=HAS_SANDBOX, seconds=3)
     try:
         with pytest.raises((TimedOut, FetchFailed)):
             await browser.fetch(Request(site.url("/")))
@@ -175,5 +179,50 @@ async def test_without_chromium_the_failure_says_what_to_install(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(FetchFailed, match="no Chromium was found") as failure:
+        await Browser(client, sandbox=HAS_SANDBOX).fetch(Request("https://news.example/"))
+    assert failure.value.facts == {"our_network": True}
+
+
+GREEDY = {
+    "arrays": "const kept = []; for (;;) { kept.push(new Uint8Array(1 << 24).fill(7)) }",
+    "texts": "const kept = []; for (let n = 0; ; n++) { kept.push(('x' + n).repeat(1 << 20).split('')) }",
+    "elements": "for (let n = 0; ; n++) { const one = document.createElement('p');"
+    " one.textContent = 'x'.repeat(9999) + n; document.body.append(one) }",
+    "patiently": "const kept = []; setInterval(() => kept.push(new Uint8Array(1 << 25).fill(7)), 1)",
+    "workers": "for (let n = 0; n < 40; n++) new Worker(URL.createObjectURL(new Blob("
+    "['const kept = []; for (;;) kept.push(new Uint8Array(1 << 24).fill(7))'])))",
+}
+
+
+@pytest.mark.parametrize("kind", GREEDY)
+async def test_a_page_that_eats_memory_is_given_up_and_the_next_one_is_read(
+    site: Web, browser: Browser, kind: str
+) -> None:  # H24
+    site.pages = {
+        "/": Answer(f"<body><script>{GREEDY[kind]}</script></body>", headers=HTML),
+        "/next": Answer("<title>next</title>", headers=HTML),
+    }
+    await browser.fetch(Request(site.url("/next")))
+    root = browser._root
+    assert root is not None
+    most, ended = [0], asyncio.Event()
+
+    async def look() -> None:
+        while not ended.is_set():
+            most[0] = max(most[0], process_tree.memory(process_tree.members(root)))
+            await asyncio.sleep(0.05)
+
+    looking = asyncio.create_task(look())
+    with suppress(FetchFailed):  # a script that ended at the limit of its process leaves a page behind
+        await browser.fetch(Request(site.url("/")))
+    ended.set()
+    await looking
+    assert most[0] < 3 * MEMORY_MB * 1024**2
+    assert b"next" in (await browser.fetch(Request(site.url("/next")))).body
+
+
+async def test_without_its_sandbox_chromium_is_not_run(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(FetchFailed, match="HEADWATER_BROWSER_SANDBOX=off") as failure:
         await Browser(client).fetch(Request("https://news.example/"))
     assert failure.value.facts == {"our_network": True}

@@ -18,9 +18,12 @@ READY = "Ctrl-C stops it."
 
 @contextmanager
 def headwater_process(
-    command: str, *options: str, environ: Mapping[str, str] = {}, descriptors: int | None = None
+    command: str, *options: str, environ: Mapping[str, str] = {}, descriptors: tuple[int, int] | None = None
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Runs `headwater up`, or another command that serves pages, for the block; yields the process and its port."""
+    """Runs `headwater up`, or another command that serves pages, for the block; yields the process and its port.
+
+    `descriptors` are its limits of open files, the soft one and the hard one.
+    """
     with _started(command, *options, environ=environ, descriptors=descriptors) as (process, port, _):
         yield process, port
 
@@ -46,13 +49,13 @@ def login_link(environ: Mapping[str, str], port: int) -> str:
 
 @contextmanager
 def _started(
-    command: str, *options: str, environ: Mapping[str, str] = {}, descriptors: int | None = None
+    command: str, *options: str, environ: Mapping[str, str] = {}, descriptors: tuple[int, int] | None = None
 ) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
     port = free_port()
 
     def few_descriptors() -> None:
         if descriptors:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+            resource.setrlimit(resource.RLIMIT_NOFILE, descriptors)
 
     line = [sys.executable, "-m", "headwater", command, "--port", str(port), *options]
     with subprocess.Popen(

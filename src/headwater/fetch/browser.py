@@ -4,6 +4,9 @@ Our guarded client answers every request of the page, with its limits on address
 has a proxy that does not exist, resolves no names, and has no workers, downloads or sockets. So a request that is not
 answered here goes nowhere.
 
+Chromium and all of its processes have a limit on memory together, and each has one of its own. It always runs in its
+sandbox, unless the operator says otherwise: as root it has none.
+
 Playwright and Chromium are optional: `pip install 'headwater[browser]'`, and Chromium from the system.
 """
 
@@ -11,13 +14,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import UTC, datetime
 from shutil import which
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from headwater.errors import AnswerTooLarge, FetchFailed, HeadwaterError, TimedOut
+from headwater.fetch import process_tree
 from headwater.fetch.body import unpacked
 from headwater.fetch.client import Client
 from headwater.model import Request, Response
@@ -30,6 +35,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 MOST_REQUESTS = 150
 MOST_BYTES = 20 * 1024 * 1024
 QUIET_SECONDS = 5.0
+LOOK_SECONDS = 0.2  # how often its memory is looked at
 _NOT_NEEDED = frozenset({"image", "media", "font", "texttrack", "manifest", "eventsource", "websocket"})
 _PASSED_ON = frozenset({"accept", "accept-language", "content-type", "x-requested-with"})
 _NOT_PASSED_BACK = frozenset(
@@ -65,6 +71,8 @@ class Browser:
         client: Client,
         *,
         program: str | None = None,
+        sandbox: bool = True,
+        memory_mb: int = 1024,
         pages_at_once: int = 1,
         seconds: float = 30.0,
         max_bytes: int = 10 * 1024 * 1024,
@@ -72,6 +80,9 @@ class Browser:
     ) -> None:
         self._client = client
         self._program = program
+        self._sandbox = sandbox
+        self._most_memory = memory_mb * 1024 * 1024
+        self._root: int | None = None
         self._seconds = seconds
         self._max_bytes = max_bytes
         self._clock = clock
@@ -87,16 +98,43 @@ class Browser:
             context = await chromium.new_context(accept_downloads=False, service_workers="block", bypass_csp=False)
             try:
                 async with asyncio.timeout(self._seconds):
-                    return await self._opened(context, request)
+                    return await self._within_memory(self._opened(context, request))
             except TimeoutError as error:
                 raise TimedOut(f"The page was not ready after {self._seconds:g} s in the browser.") from error
             finally:
                 with suppress(_errors()):
                     await context.close()
 
+    async def _within_memory(self, opening: Coroutine[Any, Any, Response]) -> Response:
+        """Returns the page, unless Chromium takes too much memory first. Then all of it is killed."""
+        opened, outgrown = asyncio.ensure_future(opening), asyncio.ensure_future(self._outgrow())
+        try:
+            await asyncio.wait((opened, outgrown), return_when=asyncio.FIRST_COMPLETED)
+            if outgrown.done():
+                raise AnswerTooLarge(
+                    f"The page took more than {self._most_memory // 1024**2:,} MB of memory in the browser."
+                    " HEADWATER_BROWSER_MEMORY_MB is the limit."
+                )
+            return opened.result()
+        finally:
+            for task in (opened, outgrown):
+                task.cancel()
+            with suppress(asyncio.CancelledError, HeadwaterError, _errors()):
+                await opened
+
+    async def _outgrow(self) -> None:
+        while self._root is not None:
+            tree = await asyncio.to_thread(process_tree.members, self._root)
+            if await asyncio.to_thread(process_tree.memory, tree) > self._most_memory:
+                process_tree.kill(tree)
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.Event().wait()  # nothing is known about memory here
+
     async def close(self) -> None:
         chromium, self._chromium = self._chromium, None
         playwright, self._playwright = self._playwright, None
+        self._root = None
         if chromium:
             with suppress(_errors()):
                 await chromium.close()
@@ -139,6 +177,12 @@ class Browser:
             return self._chromium
 
     async def _start(self) -> Chromium:
+        if self._sandbox and os.geteuid() == 0:
+            raise FetchFailed(
+                "The site's list is made by a script, and as root Chromium would run it without its sandbox. Run"
+                " Headwater as another user, or set HEADWATER_BROWSER_SANDBOX=off.",
+                our_network=True,
+            )
         try:
             from playwright.async_api import async_playwright
         except ImportError as error:
@@ -154,13 +198,18 @@ class Browser:
                 our_network=True,
             )
         self._playwright = await async_playwright().start()
+        ours = f"--headwater={uuid4().hex}"  # Chromium ignores it, and its process is found by it
         try:
-            return await self._playwright.chromium.launch(
+            chromium = await self._playwright.chromium.launch(
                 executable_path=program,
-                args=list(_ARGUMENTS),
+                args=[*_ARGUMENTS, ours],
                 proxy={"server": _NOWHERE},
-                chromium_sandbox=os.geteuid() != 0,
+                chromium_sandbox=self._sandbox,
             )
+            self._root = await asyncio.to_thread(process_tree.find, ours)
+            if self._root is not None:
+                process_tree.limit(process_tree.members(self._root), self._most_memory)
+            return chromium
         except _errors() as error:
             raise FetchFailed(f"Chromium did not start: {_first_line(error)}.", our_network=True) from error
 

@@ -34,7 +34,6 @@ _BY_STATUS = {
     414: ("too_long", "The address is too long"),
     429: ("too_many", "Too many at once"),
 }
-_TO_STRANGERS = "{title}. Try again in a moment; the log of the server says more."
 _DETAILS = {
     404: "There is nothing under this address.",
     405: "This address does not take this method; the Allow header names those it does.",
@@ -126,7 +125,7 @@ def answer(request: Request, problem: Problem) -> Response:
     problem = _as_documented(request, problem)
     if problem.status == StoreUnavailable.status and getattr(request.state, "caller", None) is None:
         # Anybody may cause this; what a driver says about hosts, ports and files is for the log.
-        problem = problem._replace(detail=_TO_STRANGERS.format(title=problem.title), facts={})
+        problem = problem._replace(detail=problem.title, facts={})
     if wants_page(request):
         page: Response = request.app.state.problem_page(request, problem)
         page.headers.update(problem.headers)

@@ -78,7 +78,13 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     """Opens a crawler with its clients and parsers. On leaving, visits under way finish or are given back."""
     settings = parts.settings
     client, reddit_client, parsers = open_client(parts), open_reddit_client(parts), open_parsers(parts)
-    browser = Browser(client, max_bytes=settings.fetch_max_bytes, clock=parts.now)
+    browser = Browser(
+        client,
+        sandbox=settings.browser_sandbox == "on",
+        memory_mb=settings.browser_memory_mb,
+        max_bytes=settings.fetch_max_bytes,
+        clock=parts.now,
+    )
     tools = VisitTools(
         fetch=client.fetch,
         fetch_first=partial(client.fetch, first=True),
