@@ -13,7 +13,7 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.app.stories import StoryJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import MAX_MARKED, AnyId, Cursor, Flag, Id, JsonRoute, Limit, StreamFilter
+from headwater.http.routes import MAX_MARKED, Cursor, Flag, Id, JsonId, JsonRoute, Limit, StreamFilter
 from headwater.http.state import WithParts
 
 router = APIRouter(prefix="/api", tags=["posts"], route_class=JsonRoute)
@@ -30,7 +30,7 @@ class PostState(BaseModel):
 class MarkedPosts(PostState):
     model_config = ConfigDict(json_schema_extra={"example": {"ids": [4711, 4712], "read": True}})
 
-    ids: list[AnyId] = Field(max_length=MAX_MARKED, description="the posts")
+    ids: list[JsonId] = Field(max_length=MAX_MARKED, description="the posts")
 
 
 @router.get("/stream", summary="Read the stream: stories, newest first", tags=["stream"])

@@ -14,7 +14,7 @@ from headwater.app.sources import ImportReport, Refused, SourceDetailJson, Sourc
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
 from headwater.http.problems import refusals
-from headwater.http.routes import AnyId, Cursor, Flag, Id, JsonRoute, Limit, Name
+from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Name
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
@@ -55,7 +55,7 @@ class Arrangement(BaseModel):
 class ScheduleFeed(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"feed_id": 12, "force_immediate": True}})
 
-    feed_id: AnyId = Field(description="the source's id")
+    feed_id: JsonId = Field(description="the source's id")
     force_immediate: Flag = Field(default=False, description="visit it now, whatever remains of its interval")
 
 

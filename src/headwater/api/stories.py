@@ -16,7 +16,7 @@ from headwater.errors import BadConfiguration
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
 from headwater.http.problems import refusals
-from headwater.http.routes import AnyId, Cursor, Flag, Id, JsonRoute, Limit, Share
+from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Share
 from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000
@@ -60,7 +60,7 @@ class Batch(BaseModel):
         json_schema_extra={"example": {"tweet_ids": ["4711", "4719"], "config": {"similarity_threshold": 0.85}}},
     )
 
-    post_ids: list[AnyId | TweetId] = Field(
+    post_ids: list[JsonId | TweetId] = Field(
         alias="tweet_ids",
         min_length=1,
         max_length=MOST_POSTS,

@@ -48,8 +48,9 @@ Cursor = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="how many at most")]
 Name = Annotated[str, Field(max_length=300), AfterValidator(_name)]
+AnyId = Annotated[int, Field(ge=1, le=MAX_ID)]  # in forms and queries, where everything is text
 # In a JSON body a value has its own type: neither false nor "0" is the number 0.
-AnyId = Annotated[int, Strict(), Field(ge=1, le=MAX_ID)]
+JsonId = Annotated[int, Strict(), Field(ge=1, le=MAX_ID)]
 Flag = Annotated[bool, Strict()]
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 Next = Annotated[str, Form(description="the page to go to afterwards")]
