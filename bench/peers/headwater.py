@@ -88,6 +88,7 @@ def running(job: Job, posts_before: int = 0, **settings: str) -> Iterator[Runnin
         HEADWATER_LOG_LEVEL="error",
         **settings,
     )
+    _run(env, "db", "upgrade")
     token = json.loads(_run(env, "token", "--json"))["token"]
     if posts_before:
         _fill(store, posts_before)

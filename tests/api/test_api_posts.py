@@ -56,6 +56,7 @@ def test_a_story_has_the_shape_that_every_way_out_shares(on_both: Running) -> No
     story = {
         "story_id": str(post_id),
         "title": "Rivers",
+        "excerpt": "Text of Rivers",
         "url": "https://news.example/a",
         "source": "The News",
         "published_at": "2026-11-02T12:00:00Z",

@@ -254,10 +254,10 @@ def test_an_error_that_quotes_a_server_is_shown_as_text(target: Target, world: W
 def test_an_exported_list_carries_names_as_text(target: Target, named: Source) -> None:  # H60
     exported = target.program.get("/api/opml")
     assert b"<script" not in exported.body
-    outlines = etree.fromstring(exported.body).iter("outline")
-    titles = {outline.get("xmlUrl"): outline.get("text") for outline in outlines}
-    assert titles[named["address"]] == XSS
-    assert titles[None] == XSS  # its folder's
+    [outline] = etree.fromstring(exported.body).iterfind(f".//outline[@xmlUrl='{named['address']}']")
+    assert outline.get("text") == XSS
+    folders = [folder.get("text") for folder in outline.iterancestors("outline")]
+    assert "/".join(reversed(folders)) == XSS  # its folder's: what a slash separates is nested
 
 
 def test_the_api_never_answers_with_something_a_browser_would_run(target: Target, named: Source) -> None:  # H60

@@ -92,6 +92,7 @@ def test_a_token_in_the_address_of_a_feed_is_not_logged(tmp_path: Path, world: W
     world.pages["/private"] = Answer("gone", status=500)
     environ = {**clean(), **ALLOW_LOOPBACK, "HEADWATER_DATA_DIR": str(tmp_path / "data")}
     port, log = free_port(), tmp_path / "log"
+    subprocess.run([*HEADWATER, "db", "upgrade"], env=environ, check=True, capture_output=True)
     made = subprocess.run([*HEADWATER, "token"], env=environ, check=True, capture_output=True, text=True)
     program = Client(port, {"Authorization": f"Bearer {made.stdout.strip()}"})
     with log.open("wb") as errors:

@@ -139,6 +139,7 @@ def test_a_file_that_is_taken_away_is_noticed_at_once(
 
 def test_an_empty_store_is_not_made_where_there_was_one(environ: dict[str, str], command: Callable[..., Ran]) -> None:
     file = Path(environ["HEADWATER_DATA_DIR"], "headwater.db")
+    command("db", "upgrade")
     token = command("token").out
     assert token
     kept = file.read_bytes()
@@ -161,12 +162,13 @@ def test_an_empty_store_is_not_made_where_there_was_one(environ: dict[str, str],
     assert command("sources").code == 0
     file.unlink()
     file.with_name("headwater.db.marker").unlink()
+    assert command("db", "upgrade").code == 0
     assert command("token").out != token
 
 
 def test_a_damaged_file_is_said_everywhere(environ: dict[str, str], command: Callable[..., Ran]) -> None:  # H91
     file = Path(environ["HEADWATER_DATA_DIR"], "headwater.db")
-    assert command("token").code == 0
+    assert command("db", "upgrade").code == 0
     assert "is whole" in command("doctor", HEADWATER_PORT="1").out
     with file.open("r+b") as opened:
         opened.seek(4096 * 3)
@@ -248,7 +250,7 @@ def test_what_is_stored_is_nobody_elses(environ: dict[str, str], command: Callab
     for above in (folder, *folder.parents):
         if above.owner() == folder.owner() and above != Path("/"):
             above.chmod(above.stat().st_mode | 0o011)
-    assert command("token").code == 0
+    assert command("db", "upgrade").code == 0
     modes = {file.name: file.stat().st_mode & 0o077 for file in folder.iterdir()}
     assert modes
     assert set(modes.values()) == {0}

@@ -174,20 +174,28 @@ async def visit_now(
                 for due in granted:
                     waiting.pop(due.source.id, None)
                 crawler.start(granted)
-                for wait in (await db.read(leases.waits, list(waiting)[:room]))[:1]:
-                    on_wait(wait)
+                await _say_first_wait(db, list(waiting)[:room], on_wait)
                 others = [id for id in list(waiting)[:room] if id not in continued]
                 for visit in await db.read(visits.visited_since, others, since):
                     waiting.pop(visit.source_id, None)
                     failures += visit.outcome == "failed"
                     on_report(with_other_names({**visit._asdict(), "seconds": round(visit.seconds, 3)}))
-            crawler.changed.clear()
-            try:
-                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
-                    await crawler.changed.wait()
-            except TimeoutError:
-                pass
+            await _until_changed(crawler)
     return failures
+
+
+async def _say_first_wait(db: Database, source_ids: Sequence[int], on_wait: Callable[[Wait], None]) -> None:
+    for wait in (await db.read(leases.waits, source_ids))[:1]:
+        on_wait(wait)
+
+
+async def _until_changed(crawler: Crawler) -> None:
+    crawler.changed.clear()
+    try:
+        async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+            await crawler.changed.wait()
+    except TimeoutError:
+        pass
 
 
 def _ask_for(conn: Connection, source_ids: Sequence[int], now: datetime) -> None:

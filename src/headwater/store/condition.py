@@ -104,6 +104,12 @@ class Condition:
 
     def before_connecting(self, *_: Any) -> None:
         """Raises StoreLost where a store was and is no more: SQLite would make an empty one. Listens to the engine."""
+        self.check_is_not_lost()
+        if self.file and not self.file.exists():
+            self.file.touch(mode=0o600)
+
+    def check_is_not_lost(self) -> None:
+        """Raises StoreLost if the file is gone, or empty, and Headwater has stored data in it before."""
         file = self.file
         if file is None:
             return
@@ -114,8 +120,6 @@ class Condition:
                 f"The database {file} is gone, and Headwater has stored data in it before. Put the file back, or a"
                 f" backup of it. To begin with an empty store, delete {marker}."
             )
-        if not file.exists():
-            file.touch(mode=0o600)
 
     def after_connecting(self, *_: Any) -> None:
         if self.file and self._inode is None:
@@ -137,6 +141,7 @@ def marker_of(file: Path) -> Path:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether SQLite says that what is in the file is not what it wrote."""
+    """Whether SQLite says that what is in the file is not what it wrote. All text that was written is UTF-8."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return isinstance(error, sqlite3.DatabaseError) and code == sqlite3.SQLITE_CORRUPT
+    is_unreadable = code == sqlite3.SQLITE_CORRUPT or "Could not decode to UTF-8" in str(error)
+    return isinstance(error, sqlite3.DatabaseError) and is_unreadable

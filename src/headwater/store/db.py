@@ -132,9 +132,15 @@ class Database:
             self.read_now(_quick_check)
 
     def exists(self) -> bool:
-        """Whether the file of a SQLite database is there. A server, or a `file:` address, answers when it is opened."""
+        """Whether the file of a SQLite database is there. A server, or a `file:` address, answers when it is opened.
+
+        Raises StoreLost if there was a file.
+        """
         name = self.engine.url.database or ""
-        return not self.is_sqlite or name.startswith("file:") or Path(name).exists()
+        if not self.is_sqlite or name.startswith("file:"):
+            return True
+        self.condition.check_is_not_lost()
+        return Path(name).exists()
 
     def alter_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs a change of the schema. On SQLite, a table that takes another's place must not take its rows along."""
