@@ -35,7 +35,9 @@ async def test_the_commands_count_list_and_retry(
             await saving.until(lambda: saving.states() == {"failed": 1, "skipped": 1})
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert run("count").startswith("0 not downloaded, 0 saved, 1 failed, 1 skipped; 0.0 MB in files.\nImages are not down")
+    assert run("count").startswith(
+        "0 not downloaded, 0 saved, 1 failed, 1 skipped; 0.0 MB in files.\nImages are not down"
+    )
     counted, per_source = map(json.loads, run("count", "--json").splitlines())
     assert (counted["failed"], counted["skipped"], counted["downloading"]) == (1, 1, False)
     assert (per_source["failed"], per_source["skipped"]) == (1, 1)

@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 BUSY_SECONDS = 10
 IDLE_SECONDS = 30.0
+MAX_WORDS = 200  # of what a driver says: SQLite quotes text that it cannot read
 APPENDED = "headwater_appended"  # set by `store.log.outbox` in the info of a connection that appended events
 LOCK_SECONDS = 5.0
 STATEMENT_SECONDS = 60.0
@@ -43,10 +44,12 @@ _TRY_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
 # PostgreSQL's classes: connection, rollback, resources, object state, operator intervention, system.
 _TROUBLE = ("08", "40", "53", "55", "57", "58")
 _BUSY = "The database is busy: other requests of this kind wait for it. Try again in a moment."
+_DAMAGED = "The database file is damaged. Stop Headwater and put back a backup; `headwater doctor` checks it."
 _ADVICE = {
     "due to lock timeout": "Another program holds a lock on what is needed. Try again in a moment.",
     "due to statement timeout": "The database took too long. Try again in a moment.",
-    "malformed": "The database file is damaged. Stop Headwater and put back a backup; `headwater doctor` checks it.",
+    "malformed": _DAMAGED,
+    "Could not decode to UTF-8": _DAMAGED,
     "database is locked": "Another process holds the database for longer than {busy} s. Try again in a moment.",
     "disk is full": "The disk is full. Free some space; nothing was written and nothing is lost.",
     "readonly database": "The database may not be written. Check the owner and mode of the data folder.",
@@ -220,7 +223,7 @@ def _name(function: Callable[..., Any]) -> str:
 def _quick_check(conn: Connection) -> None:
     found = conn.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
     if found != "ok":
-        raise StoreDamaged(f"{_ADVICE['malformed']} ({str(found).splitlines()[-1]})")
+        raise StoreDamaged(f"{_DAMAGED} ({str(found).splitlines()[-1]})")
 
 
 def _engine(url: str, limits: Mapping[str, float]) -> Engine:
@@ -323,7 +326,7 @@ def is_the_stores_fault(error: BaseException) -> bool:
 
 
 def _advice(error: BaseException) -> str:
-    words = str(_root(error)).strip().splitlines()[0]
+    words = str(_root(error)).strip().splitlines()[0][:MAX_WORDS]
     for part, advice in _ADVICE.items():
         if part in words:
             return f"{advice.format(busy=BUSY_SECONDS)} ({words})"
