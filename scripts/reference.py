@@ -19,7 +19,7 @@ from headwater.cli.commands import app
 from headwater.cli.session import every
 from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
-from headwater.events.kafka.setup import deploy_files
+from headwater.events.kafka.connector import deploy_files
 from headwater.settings import OTHER_NAMES, Settings, names_of
 from headwater.web.reference import markdown
 from headwater.work.periodic import JOBS

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from api.running import Client, Running
 from headwater.errors import BadDocument
-from headwater.http import bodies
+from headwater.http.edge import read_strict
 
 JSON = "application/json"
 
@@ -46,7 +46,7 @@ def test_json_that_programs_could_read_differently_is_refused(program: Client, b
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     with contextlib.suppress(BadDocument):
-        bodies.read_strict(body)
+        read_strict(body)
 
 
 @given(
@@ -60,7 +60,7 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     )
 )
 def test_ordinary_json_is_read_as_it_is(value: object) -> None:
-    assert bodies.read_strict(json.dumps(value).encode()) == value
+    assert read_strict(json.dumps(value).encode()) == value
 
 
 def test_a_body_that_is_no_json_is_refused(program: Client) -> None:

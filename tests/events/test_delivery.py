@@ -21,7 +21,7 @@ from headwater.events import delivery
 from headwater.events.catalogue import SOURCE_ADDED, SOURCE_RETIRED, SourceFacts
 from headwater.events.delivery import Consumer
 from headwater.events.kafka import follow
-from headwater.events.kafka.setup import Cluster
+from headwater.events.kafka.connector import Cluster
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
 from headwater.store.log.dead_letters import DeadLetter

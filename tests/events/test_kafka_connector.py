@@ -8,10 +8,9 @@ from collections import defaultdict
 import pytest
 from sqlalchemy import Connection, text
 
-from headwater.events.kafka import check as kafka_check
-from headwater.events.kafka.check import check
+from headwater.events.kafka import connector
+from headwater.events.kafka.connector import Cluster, ask_connect, check, set_up
 from headwater.events.kafka.follow import read_record
-from headwater.events.kafka.setup import Cluster, ask_connect, set_up
 from headwater.store.db import Database
 from headwater.store.log import outbox
 from headwater.store.log.outbox import LoggedEvent
@@ -124,7 +123,7 @@ def test_a_check_finds_what_is_missing_and_after_the_set_up_nothing_and_setting_
 def test_a_check_of_servers_that_are_not_there_says_so(
     database: Database, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_check, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(connector, "ANSWER_SECONDS", 0.5)
     nowhere = Cluster("127.0.0.1:1", "http://127.0.0.1:1")
     found = {finding.what: finding for finding in asyncio.run(check(nowhere, database, postgres_url, RETENTION))}
     assert "does not answer" in found["connector"].detail

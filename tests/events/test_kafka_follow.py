@@ -12,7 +12,7 @@ import pytest
 from headwater.errors import StoreUnavailable
 from headwater.events.delivery import Consumer
 from headwater.events.kafka import follow
-from headwater.events.kafka.setup import Cluster
+from headwater.events.kafka.connector import Cluster
 from headwater.ids import uuid7
 from headwater.store.db import Database
 from headwater.store.log import dead_letters

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, text
 
 from headwater.events.catalogue import SOURCE_RETIRED
 from headwater.events.delivery import Consumer
+from headwater.events.kafka.connector import set_up
 from headwater.events.kafka.follow import follow
-from headwater.events.kafka.setup import set_up
 from headwater.store.db import Database
 from headwater.store.log.outbox import LoggedEvent
 from support.checkout import Checkout

@@ -10,17 +10,21 @@ from confluent_kafka import Message
 
 from headwater.errors import UnreadableEvent
 from headwater.events.catalogue import DOMAINS, KINDS
-from headwater.events.kafka.check import (
+from headwater.events.kafka.connector import (
     BEHIND_BYTES,
+    Cluster,
+    Topic,
+    connector,
+    deploy_files,
     judge_configuration,
     judge_publication,
     judge_slot,
     judge_status,
     judge_topic,
     judge_wal_level,
+    topics,
 )
 from headwater.events.kafka.follow import by_partition, read_record, topics_of
-from headwater.events.kafka.setup import Cluster, Topic, connector, deploy_files, topics
 from headwater.store.log.outbox import LoggedEvent, LogPosition
 from headwater.store.log.replication import Publication, Slot, publication_sql
 from support.kafka import headers_of

@@ -15,8 +15,7 @@ from sqlalchemy import Connection, text
 from headwater.errors import StoreUnavailable
 from headwater.events import delivery
 from headwater.events.catalogue import SOURCE_RETIRED
-from headwater.events.delivery import Consumer
-from headwater.events.poison import MAX_ATTEMPTS, PoisonGuard
+from headwater.events.delivery import MAX_ATTEMPTS, Consumer, PoisonGuard
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
 from headwater.store.log.outbox import LoggedEvent

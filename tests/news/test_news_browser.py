@@ -16,8 +16,7 @@ from shutil import which
 import pytest
 
 from headwater.errors import AddressRefused, AnswerTooLarge, FetchFailed, TimedOut
-from headwater.fetch import process_tree
-from headwater.fetch.browser import Browser
+from headwater.fetch.browser import Browser, memory_of, process_tree
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard
 from headwater.model import Request, Source, SourceState
@@ -209,7 +208,7 @@ async def test_a_page_that_eats_memory_is_given_up_and_the_next_one_is_read(
 
     async def look() -> None:
         while not ended.is_set():
-            most[0] = max(most[0], process_tree.memory(process_tree.members(root)))
+            most[0] = max(most[0], memory_of(process_tree(root)))
             await asyncio.sleep(0.05)
 
     looking = asyncio.create_task(look())

@@ -13,7 +13,7 @@ from headwater.sim.reddit_world import SimReddit, simulated
 from headwater.sim.serving import BEGINS
 from headwater.sim.week.course import Report, Size, communities, live_through
 from headwater.sim.week.truth import compare, looks, over_budget, paired
-from headwater.store.posts.contents import Contents, StoredTexts, Visited
+from headwater.store.posts import Contents, StoredTexts, Visited
 
 SMALL = Size(communities=12, requests=5)
 

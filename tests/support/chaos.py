@@ -30,7 +30,7 @@ from headwater.errors import StoreUnavailable
 from headwater.events.catalogue import EventKind, Payload
 from headwater.events.delivery import Consumer
 from headwater.events.kafka import follow as kafka
-from headwater.events.kafka.setup import Cluster, set_up
+from headwater.events.kafka.connector import Cluster, set_up
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox

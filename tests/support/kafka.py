@@ -13,7 +13,7 @@ from datetime import UTC, timedelta
 import pytest
 from confluent_kafka import Consumer, Message, Producer
 
-from headwater.events.kafka.setup import Cluster, make_topics, open_admin, set_up, topics, unregister
+from headwater.events.kafka.connector import Cluster, make_topics, open_admin, set_up, topics, unregister
 from headwater.store.db import Database
 from headwater.store.log import replication
 from headwater.store.log.outbox import LoggedEvent

@@ -24,8 +24,7 @@ from headwater.store.log.outbox import Window
 from headwater.store.people import deliveries
 
 if TYPE_CHECKING:
-    from headwater.events.kafka.check import KafkaFinding
-    from headwater.events.kafka.setup import Cluster
+    from headwater.events.kafka.connector import Cluster, KafkaFinding
 
 
 OPERATORS = frozenset({"owner"})
@@ -196,7 +195,7 @@ def _known(given: str) -> frozenset[str]:
 def kafka_cluster(db: Database, brokers: str | None, connect_url: str) -> Cluster:
     """Returns where Kafka is. Raises BadSetting if it cannot be used with these settings."""
     try:
-        from headwater.events.kafka.setup import Cluster
+        from headwater.events.kafka.connector import Cluster
     except ImportError as error:
         raise BadSetting("Kafka's client is not installed: pip install 'headwater[kafka]'") from error
     if db.is_sqlite:
@@ -208,16 +207,16 @@ def kafka_cluster(db: Database, brokers: str | None, connect_url: str) -> Cluste
 
 async def set_up_kafka(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> Sequence[str]:
     """Makes the topics, the publication and the connector that are missing. Returns what was done, a line each."""
-    from headwater.events.kafka import setup
+    from headwater.events.kafka import connector
 
-    return await setup.set_up(cluster, db, database_url, retention)
+    return await connector.set_up(cluster, db, database_url, retention)
 
 
 async def check_kafka(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> list[KafkaFinding]:
     """Checks each part of the way from the database to Kafka."""
-    from headwater.events.kafka import check as kafka_check
+    from headwater.events.kafka import connector
 
-    return await kafka_check.check(cluster, db, database_url, retention)
+    return await connector.check(cluster, db, database_url, retention)
 
 
 class DeadLetterJson(TypedDict):

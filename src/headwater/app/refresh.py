@@ -25,7 +25,6 @@ from headwater.store import sources, visits
 from headwater.store.db import Database
 from headwater.store.sources import WatchedSource, leases, schedule
 from headwater.store.sources.leases import Wait
-from headwater.store.visits import tasks
 
 LOOK_AGAIN_SECONDS = 0.25
 _AT_ONCE = 1000
@@ -44,12 +43,12 @@ def request_visit(conn: Connection, reader: Reader, source_id: int, now: datetim
         return Scheduled(task_id=None, status="already_running", delay_seconds=0)
     if at_once and not schedule.ask(conn, source_id, now):
         return Scheduled(task_id=None, status="already_running", delay_seconds=0)
-    return Scheduled(task_id=tasks.begin(conn, source_id, uuid7(), now), status="queued", delay_seconds=delay)
+    return Scheduled(task_id=schedule.begin_task(conn, source_id, uuid7(), now), status="queued", delay_seconds=delay)
 
 
 def task(conn: Connection, reader: Reader, task_id: str, now: datetime) -> Task:
     """Returns a visit that was asked for, and its result. Raises NotFound if there is none, or none any more."""
-    found = tasks.one(conn, reader, task_id, now)
+    found = schedule.task(conn, reader, task_id, now)
     if found is None:
         raise NotFound(f"There is no task {task_id[:80]}. Results are kept for 24 hours.")
     if found.finished_at is None:

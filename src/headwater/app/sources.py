@@ -19,6 +19,8 @@ from headwater.follow.add import follow as follow
 from headwater.follow.add import follow_all as follow_all
 from headwater.follow.add import unfollow as unfollow
 from headwater.follow.discovery import choices
+from headwater.follow.discovery import try_address as try_address
+from headwater.follow.discovery import try_file as try_file
 from headwater.follow.opml import Outline
 from headwater.model import Credential, Reader
 from headwater.sources import DEFAULT, KINDS

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headwater import __version__
-from headwater.cli import crawl, events, instance, pool, posts, sources, stories, up, webhooks
+from headwater.cli import crawl, events, instance, pool, posts, sources, stories, up
 from headwater.cli.session import say
 
 app = typer.Typer(
@@ -48,7 +48,7 @@ GROUPS = {
     "pool": pool.app,
     "tiers": pool.tiers,
     "x": instance.x,
-    "webhooks": webhooks.app,
+    "webhooks": events.webhook_commands,
     "dlq": events.dead_letters,
     "kafka": events.kafka,
     "db": instance.schema,

@@ -1,4 +1,4 @@
-"""The event log: dead letters, delivering a part of the log again, and the log on Kafka."""
+"""Events: dead letters, delivering a part of the log again, the log on Kafka, and the webhooks that get events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ from headwater.store.log.outbox import Window
 from headwater.wire import Parts
 
 if TYPE_CHECKING:
-    from headwater.events.kafka.setup import Cluster
+    from headwater.events.kafka.connector import Cluster
+
+
+from headwater.app import webhooks
+from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, Queued, WebhookJson
+from headwater.store.people.webhooks import Webhook
 
 OfConsumer = Annotated[str | None, typer.Option("--consumer", help="Only those of this consumer.")]
 OfKind = Annotated[str | None, typer.Option("--kind", help="Only events of this kind.")]
@@ -31,6 +36,12 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 dead_letters = typer.Typer(help="Dead letters: events that a consumer could not handle.", no_args_is_help=True)
 kafka = typer.Typer(help="The log on Kafka.", no_args_is_help=True)
+DELIVERIES_SHOWN = 20
+
+webhook_commands = typer.Typer(help="Where events are sent to, and how that goes.", no_args_is_help=True)
+
+WebhookId = Annotated[int, typer.Argument(help="Id of a webhook; `headwater webhooks list` shows it.", min=1)]
+DeliveryId = Annotated[int, typer.Argument(help="Id of a delivery; `headwater webhooks show` lists them.", min=1)]
 
 
 @dead_letters.command("list")
@@ -198,3 +209,89 @@ def _kafka(parts: Parts) -> tuple[Cluster, Database, str, timedelta]:
     given = settings.kafka_database_url
     url = given.get_secret_value() if given else settings.store_url()
     return cluster, parts.db, url, timedelta(days=settings.event_history_days)
+
+
+@webhook_commands.command("add")
+def add_webhook(
+    address: Annotated[str, typer.Argument(help="Where events are sent to.")],
+    kind: Annotated[list[str] | None, typer.Option(help="A kind of event that it gets; none: every kind.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Send events to an address from now on. Its secret is shown once."""
+    with opened() as (parts, owner):
+        made = parts.db.write_now(webhooks.add, owner, address, kind or [], parts.seal, parts.now())
+    if as_json:
+        json_line(shaped(CreatedWebhookJson, made.webhook, secret=made.secret))
+    else:
+        say(f"Webhook {made.webhook.id} gets {_kinds(made.webhook)}. Messages are signed with\n\n  {made.secret}\n")
+        say("Keep it: it is not shown again.")
+
+
+@webhook_commands.command("list")
+def list_webhooks(as_json: Json = False) -> None:
+    """List your webhooks, and how they are doing."""
+    with opened() as (parts, owner):
+        found, now = parts.db.read_now(webhooks.every, owner), parts.now()
+    if as_json:
+        json_lines(WebhookJson, found)
+        return
+    rows = [
+        (one.id, one.status, one.waiting, ago(one.last_delivered_at, now), one.address, one.last_error) for one in found
+    ]
+    table("", ("id", "state", "waiting", "last sent", "address", "error"), rows)
+
+
+@webhook_commands.command("show")
+def show_webhook(webhook_id: WebhookId, as_json: Json = False) -> None:
+    """Show a webhook and what was sent to it, the newest first."""
+    with opened() as (parts, owner):
+        webhook, deliveries = parts.db.read_now(webhooks.log_of, owner, webhook_id, limit=DELIVERIES_SHOWN)
+        now = parts.now()
+    if as_json:
+        json_line(shaped(WebhookJson, webhook))
+        json_lines(DeliveryJson, deliveries, webhook_id=webhook.id)
+        return
+    say(f"{webhook.address}: {webhook.status}, {webhook.waiting} waiting; it gets {_kinds(webhook)}.")
+    if webhook.last_error:
+        say(f"Failing since {ago(webhook.failing_since, now)}: {webhook.last_error}")
+    rows = [
+        (one.id, ago(one.created_at, now), one.kind, one.state, one.attempts, one.http_status, one.error)
+        for one in deliveries
+    ]
+    table("", ("id", "event", "kind", "state", "attempts", "status", "error"), rows)
+
+
+@webhook_commands.command("remove")
+def remove_webhook(webhook_id: WebhookId, as_json: Json = False) -> None:
+    """Remove a webhook, what waits for it and the record of what was sent."""
+    with opened() as (parts, owner):
+        parts.db.write_now(webhooks.remove, owner, webhook_id)
+    json_line({"removed": webhook_id}) if as_json else say(f"Webhook {webhook_id} is removed.")
+
+
+@webhook_commands.command("test")
+def send_ping(webhook_id: WebhookId, as_json: Json = False) -> None:
+    """Queue a ping for a webhook; a running Headwater sends it."""
+    with opened() as (parts, owner):
+        queued = parts.db.write_now(webhooks.ping, owner, webhook_id, parts.now())
+    _say_queued(queued, as_json)
+
+
+@webhook_commands.command("replay")
+def replay_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, as_json: Json = False) -> None:
+    """Send an event again, under the same id; a running Headwater sends it."""
+    with opened() as (parts, owner):
+        queued = parts.db.write_now(webhooks.replay, owner, webhook_id, delivery_id, parts.now())
+    _say_queued(queued, as_json)
+
+
+def _say_queued(queued: Queued, as_json: bool) -> None:
+    webhook, delivery = queued
+    if as_json:
+        json_line(shaped(DeliveryJson, delivery, webhook_id=webhook.id))
+    else:
+        say(f"Delivery {delivery.id} waits for {webhook.address}. `headwater webhooks show {webhook.id}` shows more.")
+
+
+def _kinds(webhook: Webhook) -> str:
+    return ", ".join(webhook.kinds) or "every kind of event"

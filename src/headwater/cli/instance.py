@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import platform
 import sys
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from headwater import wire
-from headwater.app import instance
-from headwater.cli import doctor
+from headwater.app import instance, sources
 from headwater.cli.session import (
     EXIT_FAILED,
     Json,
@@ -25,12 +28,16 @@ from headwater.cli.session import (
     say_findings,
     table,
 )
-from headwater.errors import BadInput
+from headwater.cli.up import listen
+from headwater.errors import BadInput, HeadwaterError
+from headwater.model import Response, Source, SourceState
 from headwater.settings import Settings, load, names_of
 from headwater.wire import Parts
 
 x = typer.Typer(help="The token for X's API, and how much of the month's budget is used.", no_args_is_help=True)
 schema = typer.Typer(help="The schema of the database.", no_args_is_help=True)
+PROBE_BYTES = 1024 * 1024
+_SAMPLE = b"""<rss version="2.0"><channel><title>Sample</title><item><title>One</title></item></channel></rss>"""
 
 
 def show_config(as_json: Json = False) -> None:
@@ -66,7 +73,7 @@ def login(as_json: Json = False) -> None:
 
 def run_doctor(as_json: Json = False) -> None:
     """Check that this machine can run Headwater, and say what to do if it cannot."""
-    say_findings(run_async(doctor.examine()), as_json, bad="FAIL")
+    say_findings(run_async(examine()), as_json, bad="FAIL")
 
 
 @schema.command("upgrade")
@@ -147,3 +154,118 @@ def x_status(as_json: Json = False) -> None:
         return
     say(state.words[:1].upper() + state.words[1:].removesuffix(".") + ".")
     say(f"{state.sources} sources; the next month begins {ago(state.month_ends, now)}.")
+
+
+class Finding(NamedTuple):
+    what: str
+    ok: bool
+    detail: str
+
+
+async def examine() -> list[Finding]:
+    return [finding async for finding in _findings()]
+
+
+async def _findings() -> AsyncIterator[Finding]:
+    yield Finding("python", sys.version_info >= (3, 11), platform.python_version())
+    version, is_new_enough = instance.sqlite_version()
+    yield Finding("sqlite", is_new_enough, version)
+    try:
+        loaded = load()
+        parts = wire.open_parts(loaded)
+    except HeadwaterError as error:
+        yield Finding("settings", False, error.detail)
+        return
+    yield Finding("settings", True, "valid; `headwater config` shows them")
+    try:
+        yield _data_folder(parts)
+        yield _database(parts)
+        yield _file(parts)
+        yield await _x_access(parts)
+        yield await _parsing(parts)
+        yield _compiled_parts()
+        yield _port(parts)
+    finally:
+        parts.close()
+
+
+def _data_folder(parts: Parts) -> Finding:
+    folder = parts.settings.data_dir
+    try:
+        # Whether there is space is known only after it was tried; what a disk says about itself leaves quotas out.
+        with tempfile.TemporaryFile(dir=folder if folder.is_dir() else folder.absolute().parent) as probe:
+            probe.write(b"\0" * PROBE_BYTES)
+    except OSError as error:
+        return Finding("data folder", False, f"{folder} cannot be written: {error.strerror}. Free space, or check it")
+    return Finding("data folder", True, f"{folder} can be written")
+
+
+def _database(parts: Parts) -> Finding:
+    name = parts.db.engine.dialect.name
+    try:
+        if not instance.is_there(parts.db):
+            return Finding("database", True, f"{name}, empty; the first start fills it ({place_of(parts)})")
+        instance.check_schema(parts.db)
+        return Finding("database", True, f"{name}, schema {instance.schema_revision(parts.db)}")
+    except HeadwaterError as error:
+        return Finding("database", False, error.detail)
+
+
+def _file(parts: Parts) -> Finding:
+    """Whether the whole SQLite file can be read, and by whom."""
+    file = parts.db.condition.file
+    if file is None or not file.exists():
+        return Finding("database file", True, "there is none")
+    try:
+        parts.db.quick_check()
+        for problem in parts.db.condition.problems():
+            raise problem
+    except HeadwaterError as error:
+        return Finding("database file", False, error.detail)
+    if exposure := parts.db.condition.exposure():
+        return Finding("database file", False, exposure)
+    return Finding("database file", True, f"{file} is whole, and only its owner can read it")
+
+
+async def _x_access(parts: Parts) -> Finding:
+    """Whether what is followed at X can be asked for."""
+    try:
+        if not instance.is_there(parts.db):
+            return Finding("X", True, "nothing is followed there")
+        state = await instance.x_state(
+            parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), parts.now()
+        )
+    except HeadwaterError:
+        return Finding("X", True, "nothing is followed there")  # the database says what is the matter with it
+    waits = state.sources > 0 and (state.problem != "" or state.is_spent)
+    return Finding("X", not waits, state.words)
+
+
+async def _parsing(parts: Parts) -> Finding:
+    parsers = wire.open_parsers(parts)
+    answer = Response("http://sample.invalid/", 200, {}, _SAMPLE, datetime.now(UTC))
+    try:
+        page = await parsers.read(Source(0, sources.DEFAULT_KIND, answer.url), SourceState(), answer)
+        return Finding("parsing process", len(page.posts) == 1, "parses a sample feed")
+    except HeadwaterError as error:
+        return Finding("parsing process", False, error.detail)
+    finally:
+        await parsers.close()
+
+
+def _compiled_parts() -> Finding:
+    parts = instance.compiled_parts()
+    slow = " and ".join(part for part, is_compiled in parts.items() if not is_compiled)
+    if not slow:
+        return Finding("compiled parts", True, " and ".join(parts))
+    return Finding(
+        "compiled parts", True, f"not {slow}, which takes longer. Install a C compiler, then Headwater again"
+    )
+
+
+def _port(parts: Parts) -> Finding:
+    try:
+        listen(parts.settings).close()
+    except HeadwaterError as error:
+        return Finding("port", False, error.detail)
+    return Finding("port", True, f"{parts.settings.host}:{parts.settings.port} is free")

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from headwater import wire
-from headwater.app import sources, trying
+from headwater.app import sources
 from headwater.app.sources import SourceJson
-from headwater.app.trying import Tried
 from headwater.cli import crawl
 from headwater.cli.session import (
     Json,
@@ -32,6 +31,7 @@ from headwater.cli.session import (
     table,
 )
 from headwater.errors import BadInput
+from headwater.follow.discovery import Tried
 from headwater.model import Post, Reader
 from headwater.store.sources import Added, WatchedSource
 from headwater.wire import Parts
@@ -215,9 +215,9 @@ async def try_it(parts: Parts, what: str, kind: str | None = None, settings: Map
     client, parsers = wire.open_client(parts), wire.open_parsers(parts)
     try:
         if Path(what).is_file():
-            return await trying.try_file(parsers, what, Path(what).read_bytes(), parts.now(), kind, settings)
+            return await sources.try_file(parsers, what, Path(what).read_bytes(), parts.now(), kind, settings)
         gap = parts.settings.host_gap_seconds
-        return await trying.try_address(client.fetch, parsers, what, kind, settings, gap=gap)
+        return await sources.try_address(client.fetch, parsers, what, kind, settings, gap=gap)
     finally:
         await client.close()
         await parsers.close()

@@ -4,7 +4,8 @@ Our guarded client answers every request of the page, with its limits on address
 has a proxy that does not exist, resolves no names, and has no workers, downloads or sockets. So a request that is not
 answered here goes nowhere.
 
-Chromium and all of its processes have a limit on memory together, and each has one of its own. It always runs in its
+Chromium and all of its processes have a limit on memory together, and each has one of its own. (Where there is no
+/proc, nothing is known or limited.) It always runs in its
 sandbox, unless the operator says otherwise: as root it has none.
 
 Playwright and Chromium are optional: `pip install 'headwater[browser]'`, and Chromium from the system.
@@ -22,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from headwater.errors import AnswerTooLarge, FetchFailed, HeadwaterError, TimedOut
-from headwater.fetch import process_tree
 from headwater.fetch.body import unpacked
 from headwater.fetch.client import Client
 from headwater.model import Request, Response
@@ -30,6 +30,10 @@ from headwater.model import Request, Response
 if TYPE_CHECKING:
     from playwright.async_api import Browser as Chromium
     from playwright.async_api import BrowserContext, Playwright, Route
+import resource
+import signal
+from collections import defaultdict
+from pathlib import Path
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MOST_REQUESTS = 150
@@ -42,6 +46,8 @@ _NOT_PASSED_BACK = frozenset(
     {"content-encoding", "content-length", "transfer-encoding", "set-cookie", "link", "refresh"}
 )
 _NOWHERE = "http://127.0.0.1:9"  # the discard port, where nobody listens
+_PROC = Path("/proc")
+_GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 _ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
@@ -124,9 +130,9 @@ class Browser:
 
     async def _outgrow(self) -> None:
         while self._root is not None:
-            tree = await asyncio.to_thread(process_tree.members, self._root)
-            if await asyncio.to_thread(process_tree.memory, tree) > self._most_memory:
-                process_tree.kill(tree)
+            tree = await asyncio.to_thread(process_tree, self._root)
+            if await asyncio.to_thread(memory_of, tree) > self._most_memory:
+                kill_processes(tree)
                 return
             await asyncio.sleep(LOOK_SECONDS)
         await asyncio.Event().wait()  # nothing is known about memory here
@@ -206,9 +212,9 @@ class Browser:
                 proxy={"server": _NOWHERE},
                 chromium_sandbox=self._sandbox,
             )
-            self._root = await asyncio.to_thread(process_tree.find, ours)
+            self._root = await asyncio.to_thread(find_process, ours)
             if self._root is not None:
-                process_tree.limit(process_tree.members(self._root), self._most_memory)
+                limit_memory(process_tree(self._root), self._most_memory)
             return chromium
         except _errors() as error:
             raise FetchFailed(f"Chromium did not start: {_first_line(error)}.", our_network=True) from error
@@ -270,3 +276,56 @@ def _errors() -> type[Exception]:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0][:200].rstrip(".")
+
+
+def find_process(argument: str) -> int | None:
+    """Returns the process that was started with this argument."""
+    for pid in _pids():
+        with suppress(*_GONE):
+            if argument.encode() in (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0"):
+                return pid
+    return None
+
+
+def process_tree(root: int) -> list[int]:
+    """Returns the process and everything below it."""
+    children = defaultdict(list)
+    for pid in _pids():
+        with suppress(*_GONE):
+            # The name of a program may have spaces and brackets; the fields begin after the last one.
+            fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            children[int(fields[1])].append(pid)
+    found = [root]
+    for pid in found:
+        found += children[pid]
+    return found
+
+
+def memory_of(pids: list[int]) -> int:
+    """Returns how many bytes they take, without the files that they share."""
+    total = 0
+    for pid in pids:
+        with suppress(*_GONE):
+            for line in (_PROC / str(pid) / "status").read_text().splitlines():
+                if line.startswith(("RssAnon:", "RssShmem:")):
+                    total += int(line.split()[1]) * 1024
+    return total
+
+
+def limit_memory(pids: list[int], most: int) -> None:
+    """Limits the data of each process. Those that they fork inherit it."""
+    for pid in pids:
+        with suppress(*_GONE):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
+
+
+def kill_processes(pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(*_GONE):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _pids() -> list[int]:
+    with suppress(FileNotFoundError):
+        return [int(path.name) for path in _PROC.iterdir() if path.name.isdigit()]
+    return []

@@ -28,6 +28,7 @@ from headwater.store.condition import Condition, is_damage
 P = ParamSpec("P")
 T = TypeVar("T")
 
+OLDEST_SQLITE = (3, 35)  # the first with RETURNING
 BUSY_SECONDS = 10
 IDLE_SECONDS = 30.0
 MAX_WORDS = 200  # of what a driver says: SQLite quotes text that it cannot read
@@ -340,3 +341,8 @@ def _root(error: BaseException) -> BaseException:
         if not isinstance(below, BaseException):
             return error
         error = below
+
+
+def sqlite_version() -> tuple[str, bool]:
+    """Returns the version of the SQLite library here, and whether it is new enough."""
+    return sqlite3.sqlite_version, sqlite3.sqlite_version_info >= OLDEST_SQLITE

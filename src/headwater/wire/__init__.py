@@ -35,9 +35,9 @@ from headwater.wire.parts import (
     x_allowance,
     x_token,
 )
-from headwater.work.heap import share_one_heap
 from headwater.work.periodic import JOBS, Job
 from headwater.work.periodic import named as job_named
+from headwater.work.upkeep import share_one_heap
 
 __all__ = [
     "JOBS",

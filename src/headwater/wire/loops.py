@@ -41,7 +41,7 @@ from headwater.wire.parts import (
     x_access,
 )
 from headwater.wire.parts import client as open_any
-from headwater.work import consumers, crawl_loop, heap, images, periodic, store_watch, webhooks
+from headwater.work import consumers, crawl_loop, images, periodic, upkeep, webhooks
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import JobTools
 
@@ -64,7 +64,7 @@ async def all_loops(
                 follow_log(parts, stop),
                 deliver_webhooks(parts, stop),
                 save_images(parts, stop),
-                heap.keep_trimmed(parts.db, stop),
+                upkeep.keep_trimmed(parts.db, stop),
             )
         ]
         try:
@@ -153,7 +153,7 @@ async def hear_of_events(parts: Parts, stop: asyncio.Event) -> None:
 
 async def watch_store(parts: Parts, stop: asyncio.Event) -> None:
     """Logs what is wrong with the store until `stop` is set."""
-    await store_watch.watch(parts.db, stop)
+    await upkeep.watch_store(parts.db, stop)
 
 
 async def prepare_folding(parts: Parts) -> None:

@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 
 from headwater.errors import HeadwaterError
 from headwater.events import delivery
-from headwater.events.delivery import Consumer
-from headwater.events.poison import PoisonGuard
+from headwater.events.delivery import Consumer, PoisonGuard
 from headwater.store.db import Database
 from headwater.store.log import outbox
 from headwater.waiting import POLL_SECONDS, SOON_SECONDS, TROUBLE_SECONDS, WakeUpSignal, wait

@@ -21,10 +21,10 @@ from headwater.store import posts, visits
 from headwater.store.db import Database
 from headwater.store.people import accounts, deliveries
 from headwater.store.posts import hot
-from headwater.store.sources import leases
+from headwater.store.sources import leases, schedule
 from headwater.store.sources import pool as pooled
 from headwater.store.sources.limits import Budget
-from headwater.store.visits import metrics, tasks
+from headwater.store.visits import metrics
 from headwater.waiting import run_until, wait
 
 ANALYSIS, MAINTENANCE, CLEANUP, CRAWLER, MONITORING = QUEUES = (
@@ -80,7 +80,7 @@ async def _clean_hot(tools: JobTools) -> int:
 
 
 async def _forget_visits(tools: JobTools) -> int:
-    await tools.db.write(tasks.forget, tools.now())
+    await tools.db.write(schedule.forget_tasks, tools.now())
     return await tools.db.write(visits.forget_before, tools.now() - tools.visits_kept)
 
 

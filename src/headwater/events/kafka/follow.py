@@ -22,8 +22,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from sqlalchemy import Connection
 
 from headwater.errors import HeadwaterError, UnreadableEvent
-from headwater.events.delivery import Consumer, deliver, retry
-from headwater.events.poison import PoisonGuard
+from headwater.events.delivery import Consumer, PoisonGuard, deliver, retry
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
 from headwater.store.log.outbox import LoggedEvent, LogPosition

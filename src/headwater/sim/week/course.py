@@ -18,7 +18,7 @@ from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
 from headwater.sim.serving import BEGINS, Faults
 from headwater.sim.week.life import BLINK, Life, Time
 from headwater.sim.week.truth import Findings, compare, over_budget
-from headwater.store.posts.contents import contents
+from headwater.store.posts import contents
 from headwater.store.sources import leases
 from headwater.store.sources import pool as pool_store
 from headwater.wire import Parts

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from headwater.sim.reddit_world import SPANS, ListedPage, SimPost, SimReddit, Version
-from headwater.store.posts.contents import Contents, Visited
+from headwater.store.posts import Contents, Visited
 from headwater.text import plain
 
 LATE = timedelta(hours=2)  # a post that was held back this long must still be found

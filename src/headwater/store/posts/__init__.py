@@ -1,12 +1,12 @@
 """Posts and their history: which posts of a page are new, which changed, and how that is written.
 
-The rest of the package: `stream` reads posts as a reader sees them, `hot` keeps the newest ones apart, `search` finds
-words, and `contents` reads everything, for comparisons.
+`contents` reads everything that is stored of each source, for comparing it with what should be stored. The rest of the
+package: `stream` reads posts as a reader sees them, `hot` keeps the newest ones apart, and `search` finds words.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -18,7 +18,7 @@ from headwater.model import Post, StoredPost
 from headwater.store import images, tables
 from headwater.store.images import PostImages
 from headwater.store.posts import hot
-from headwater.store.sql import Prepared, insert_into, json_text, moment, portable
+from headwater.store.sql import Prepared, insert_into, json_text, moment, moment_or_none, portable, row_maker
 from headwater.urls import identity
 
 
@@ -275,3 +275,65 @@ def _extra(post: Post) -> str:
     if post.updated_at is not None:
         extra["updated_at"] = post.updated_at.isoformat()
     return json_text(extra)
+
+
+class Visited(NamedTuple):
+    """A stored visit. `posts` is how many posts it brought, new or not."""
+
+    started_at: datetime
+    outcome: str
+    posts: int
+    gap: bool
+    watermark_updated: bool
+
+
+class StoredTexts(NamedTuple):
+    """A post by its source's id, and its (title, content) in every version, the oldest first."""
+
+    source_post_id: str
+    texts: list[tuple[str, str]]
+
+
+class Contents(NamedTuple):
+    """A source with its visits in their order and all its posts."""
+
+    source_id: int
+    watermark: datetime | None
+    visits: list[Visited]
+    posts: list[StoredTexts]
+
+
+_all_sources = portable("SELECT address, id, last_seen_created_at FROM sources")
+_all_visits = portable(
+    """SELECT source_id, started_at, outcome, new + updated + duplicates, gap, watermark_updated FROM crawls
+    ORDER BY started_at, id"""
+)
+_past_texts = portable("SELECT post_id, title, content FROM post_versions ORDER BY version")
+_all_posts = portable("SELECT id, source_id, source_post_id, title, content FROM posts")
+_visited = row_maker(Visited)
+
+
+def contents(conn: Connection) -> dict[str, Contents]:
+    """Returns the contents of every source, by its address."""
+    visits, texts = _visits_by_source(conn), _posts_by_source(conn)
+    return {
+        address: Contents(source_id, moment_or_none(watermark), visits[source_id], texts[source_id])
+        for address, source_id, watermark in _all_sources.all(conn)
+    }
+
+
+def _visits_by_source(conn: Connection) -> dict[int, list[Visited]]:
+    found: dict[int, list[Visited]] = defaultdict(list)
+    for source_id, *visit in _all_visits.all(conn):
+        found[source_id].append(_visited(visit))
+    return found
+
+
+def _posts_by_source(conn: Connection) -> dict[int, list[StoredTexts]]:
+    past: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    for post_id, title, content in _past_texts.all(conn):
+        past[post_id].append((title, content))
+    found: dict[int, list[StoredTexts]] = defaultdict(list)
+    for post_id, source_id, source_post_id, title, content in _all_posts.all(conn):
+        found[source_id].append(StoredTexts(source_post_id, [*past[post_id], (title, content)]))
+    return found

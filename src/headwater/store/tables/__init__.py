@@ -31,8 +31,13 @@ from headwater.store.tables.posts import (
     story_members,
 )
 from headwater.store.tables.sources import (
+    alerts,
     budget_use,
+    cached_listings,
     checkpoints,
+    crawl_days,
+    crawl_hours,
+    crawls,
     hosts,
     hub_subscriptions,
     items,
@@ -41,8 +46,8 @@ from headwater.store.tables.sources import (
     robots,
     source_aliases,
     sources,
+    visit_tasks,
 )
-from headwater.store.tables.visits import alerts, cached_listings, crawl_days, crawl_hours, crawls, visit_tasks
 
 __all__ = [
     "alerts",

@@ -1,8 +1,7 @@
 """Visits: what they write, in one transaction that is fenced by the lease, and the record of past ones.
 
 A visit writes posts, the state of its source, and a row of its own. The rest of the package: `checkpoints` and `items`
-say how far the crawl of a list got, `tasks` are visits that somebody asked for, and `metrics` counts visits and raises
-alerts.
+say how far the crawl of a list got, and `metrics` counts visits and raises alerts.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from sqlalchemy import Connection
 
 from headwater.model import Facts, Post, SavedVisit, StoredPost, Visit
 from headwater.store import posts, sources
-from headwater.store.sources import leases
+from headwater.store.sources import leases, schedule
 from headwater.store.sources.pool import QUIET, UNSEEN_FOR
+from headwater.store.sources.schedule import TaskResult
 from headwater.store.sql import columns, insert_into, json_text, json_value, portable
-from headwater.store.visits import tasks
-from headwater.store.visits.tasks import TaskResult
 
 ROLLING = 8.0  # how many visits an average covers
 LATELY = timedelta(hours=24)
@@ -148,7 +146,7 @@ def save(conn: Connection, visits: Sequence[Visit], now: datetime) -> list[Saved
     saved = {visit.source_id: _saved(visit, rows[visit.source_id], stored[visit.source_id]) for visit in held}
     _write_state(conn, list(saved.values()), now)
     saved.update(merged)
-    tasks.finish(conn, [_result(one, task) for one in saved.values() if (task := _task_of(one, rows))], now)
+    schedule.finish_tasks(conn, [_result(one, task) for one in saved.values() if (task := _task_of(one, rows))], now)
     return [saved.get(visit.source_id) or _refused(visit, rows.get(visit.source_id)) for visit in visits]
 
 

@@ -14,24 +14,24 @@ BURST = """
 import asyncio, re, sys
 from pathlib import Path
 from headwater.store.db import Database
-from headwater.work import heap
+from headwater.work import upkeep
 
 def resident_mb():
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 
 async def main():
-    heap.TRIM_EVERY = 0.05
+    upkeep.TRIM_EVERY = 0.05
     stop = asyncio.Event()
     db = Database(sys.argv[1])
     db.read_now(lambda conn: None)
-    trimming = asyncio.create_task(heap.keep_trimmed(db, stop))
+    trimming = asyncio.create_task(upkeep.keep_trimmed(db, stop))
     await asyncio.sleep(0.3)
     stop.set()
     await asyncio.wait_for(trimming, 20)
     db.read_now(lambda conn: None)
     db.close()
 
-heap.share_one_heap()
+upkeep.share_one_heap()
 blocks = [bytes(20_000) for _ in range(5_000)]
 kept = blocks[::50]
 del blocks
