@@ -53,7 +53,7 @@ def test_a_story_is_undone_once_and_stays_undone(on_both: Running) -> None:  # C
     fold(on_both, ids)
     client = on_both.program()
     done = client("DELETE", f"/api/deduplicate/groups/{ids[0]}")
-    assert (done.status, done.json()) == (200, {"success": True, "post_ids": ids[:2]})
+    assert (done.status, done.json()) == (200, {"success": True, "post_ids": ids[:2], "for_everybody": False})
     again = client("DELETE", f"/api/deduplicate/groups/{ids[0]}")
     assert (again.status, again.json()["code"]) == (409, "already_undone")
     assert client("DELETE", f"/api/deduplicate/groups/{ids[2]}").status == 404
@@ -67,7 +67,7 @@ def test_one_post_is_said_to_be_something_else(on_both: Running) -> None:  # C5
     client = on_both.program()
     assert client.post(f"/api/deduplicate/posts/{ids[2]}/apart").json()["post_ids"] == [ids[2]]
     assert len(client.get("/api/stream").json()["items"]) == 2
-    assert client.post(f"/api/deduplicate/posts/{ids[2]}/apart").status == 404
+    assert client.post(f"/api/deduplicate/posts/{ids[2]}/apart").status == 409
 
 
 @pytest.mark.parametrize(
@@ -176,6 +176,6 @@ def test_the_terminal_runs_shows_explains_and_undoes(headwater: Running) -> None
     assert run("explain", a, b)["relation"] == "exact"
     assert run("explain", d, a) == run("explain", a, d)
     assert run("explain", a, c)["relation"] == "none"
-    assert run("undo", a, "--post", d) == {"post_ids": [d]}
-    assert run("undo", b) == {"post_ids": [a, b]}
+    assert run("undo", a, "--post", d) == {"post_ids": [d], "for_everybody": False}
+    assert run("undo", b) == {"post_ids": [a, b], "for_everybody": False}
     assert run("explain", a, b)["told_apart"]

@@ -84,7 +84,6 @@ def test_an_undone_story_stands_apart_and_stays_on_record(db: Database, owner: R
         assert shown(conn, owner) == [[c], [b], [a]]
         assert stories.apart_from(conn, [a, c]) == {a: {b, c}, c: {a, b}}
         assert stories.undo(conn, a, owner, NOON) == []
-        assert stories.was_undone(conn, a)
         actions = [(past.action, past.post_id, past.user_id) for past in stories.history(conn, a)]
         assert actions == [("joined", b, None), ("joined", c, None), ("undone", a, owner.user_id)]
 

@@ -79,6 +79,7 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     "since": ("", "2026-01-07T00:00:00Z"),
     "until": ("", "2026-01-08T00:00:00Z"),
     "type": ("", "exact_duplicate"),
+    "everybody": ("", False),
     "kinds": ("", "post.stored,story.joined"),
     "last_event_id": ("", "0-812-1767778201"),
     "Last-Event-ID": ("", "0-812-1767778201"),

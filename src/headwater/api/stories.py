@@ -30,6 +30,9 @@ router = APIRouter(prefix="/api", tags=["stories"], route_class=JsonRoute)
 TweetId = Annotated[str, Strict(), Field(pattern=r"^[0-9]{1,19}$")]
 
 
+ForEverybody = Annotated[bool, Query(description="for everybody who uses this server; only those who run it may (403)")]
+
+
 class Configuration(BaseModel):
     """What one run may fold."""
 
@@ -136,13 +139,14 @@ async def list_groups(
     "/deduplicate/groups/{group_id}", summary="Show a story, its members and why they are in it", responses=_WRONG_FORM
 )
 async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> GroupJson:
-    """With the rule, the score and the reason of each member, and every decision about them."""
+    """With the rule, the score and the reason of each member, and every decision about them. A story that was undone is
+    shown as it was, with `undone`."""
     return shaped(GroupJson, await parts.db.read(stories.group, reader, group_id))
 
 
 @router.get("/deduplicate/posts/{post_id}", summary="Show the story that a post is in", responses=_WRONG_FORM)
 async def show_group_of_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> GroupJson:
-    """404 if it is in none, because it is alone or its story was undone."""
+    """If its story was undone, the answer is the story as it was, with `undone`. 404 if it was never in one."""
     return shaped(GroupJson, await parts.db.read(stories.group_of_post, reader, post_id))
 
 
@@ -158,21 +162,24 @@ async def show_group_of_tweet(
 @router.delete(
     "/deduplicate/groups/{group_id}",
     summary="Undo a story: its posts are separate again and stay so",
-    responses=refusals(400, 409),
+    responses=refusals(400, 403, 409),
 )
-async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> Done:
-    """A story that was undone already is a 409."""
-    return {"success": True, "post_ids": await parts.db.write(stories.undo, reader, group_id, parts.now())}
+async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id, everybody: ForEverybody = False) -> Done:
+    """It is undone for your group of readers. A story that was undone already is a 409."""
+    left = await parts.db.write(stories.undo, reader, group_id, parts.now(), everybody=everybody)
+    return {"success": True, "post_ids": left, "for_everybody": everybody}
 
 
 @router.post(
     "/deduplicate/posts/{post_id}/apart",
     summary="Say that a post is not the same as the rest of its story",
-    responses=_WRONG_FORM,
+    responses=refusals(400, 403, 409),
 )
-async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id) -> Done:
-    """Its repeats leave with it. They are not folded again unless a person asks for it."""
-    return {"success": True, "post_ids": await parts.db.write(stories.take_out, reader, post_id, parts.now())}
+async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, everybody: ForEverybody = False) -> Done:
+    """Its repeats leave with it. They are not folded again for your group of readers. If its story was undone already,
+    it is a 409."""
+    left = await parts.db.write(stories.take_out, reader, post_id, parts.now(), everybody=everybody)
+    return {"success": True, "post_ids": left, "for_everybody": everybody}
 
 
 @router.get("/folding", summary="How the stream is folded for you")

@@ -61,9 +61,9 @@ def page(conn: Connection, reader: Reader, wanted: GroupFilter, *, before: int |
     for story_id in _joined_before(conn, before, wanted):
         try:
             group = folding.group(conn, reader, story_id)
-        except NotFound:  # undone since, or not for this reader
+        except NotFound:  # not for this reader
             continue
-        if wanted.accepts(group):
+        if group.parted is None and wanted.accepts(group):
             found.append(ListedGroup(story_id, group))
         if len(found) == limit:
             break

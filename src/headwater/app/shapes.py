@@ -136,7 +136,7 @@ def _conversion(hint: Any) -> Callable[[Any], Any] | None:
             return iso_or_none
         inner = _bare(one)
         if is_typeddict(inner):
-            return lambda row, shape=inner: shaped(shape, row)  # type: ignore[misc]
+            return lambda row, shape=inner: None if row is None else shaped(shape, row)  # type: ignore[misc]
         if get_origin(inner) is list and is_typeddict(of := _bare(get_args(inner)[0])):
             return lambda rows, shape=of: [shaped(shape, row) for row in rows]  # type: ignore[misc]
         if get_origin(inner) is dict:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
@@ -14,14 +14,16 @@ from typing_extensions import TypedDict
 from headwater.app.shapes import Example, Time, example
 from headwater.consumers import fold
 from headwater.consumers.fold import Folding, FoldOptions
-from headwater.errors import AlreadyUndone, BadInput, NotFound
+from headwater.errors import AlreadyUndone, BadInput, Forbidden, NotFound
 from headwater.ids import uuid7
 from headwater.model import Decision, PostText, Reader
 from headwater.store import stories
 from headwater.store.db import Database
+from headwater.store.people import accounts
 from headwater.store.posts import stream
-from headwater.store.stories import PastDecision, folded
+from headwater.store.stories import PastDecision, folded, partings
 from headwater.store.stories.folded import FoldSettings, ShownMember
+from headwater.store.stories.partings import PartedStory
 from headwater.text import excerpt
 
 ROUND = 1000
@@ -34,6 +36,7 @@ class Group(NamedTuple):
     members: list[ShownMember]
     history: list[PastDecision]
     at_x: Mapping[int, str] = {}  # the ids that its posts have at X
+    parted: PartedStory | None = None  # it was undone, and this is how it was
 
     @property
     def deduplication_type(self) -> str:
@@ -51,10 +54,22 @@ class Group(NamedTuple):
     def tweet_ids(self) -> list[str]:
         return [self.at_x.get(member.post_id, str(member.post_id)) for member in self.members]
 
+    def visible(self, post_ids: Sequence[int]) -> list[int]:
+        """Returns those of these posts that the reader may see."""
+        seen = {member.post_id for member in self.members}
+        return [post_id for post_id in post_ids if post_id in seen]
+
     @property
     def created_at(self) -> datetime | None:
         """When the first post joined."""
         return min((one.decided_at for one in self.history if one.action == "joined"), default=None)
+
+
+class StoryView(NamedTuple):
+    """A story, and whether the reader is offered to undo it for everybody."""
+
+    story: Group
+    offers_everybody: bool
 
 
 class FoldRun(NamedTuple):
@@ -77,43 +92,80 @@ class Explained(NamedTuple):
 
 
 def group(conn: Connection, reader: Reader, story_id: int) -> Group:
-    """Returns a story of at least two posts that the reader may see."""
-    members = _members(conn, reader, story_id)
-    visible = {member.post_id for member in members}
-    history = [one for one in stories.history(conn, story_id) if one.post_id in visible]
-    return Group(story_id, members, history, stories.ids_at_x(conn, sorted(visible)))
+    """Returns a story of at least two posts that the reader may see; one that was undone as it was."""
+    members = folded.story_named(conn, reader, story_id)
+    parted = partings.last_of_story(conn, reader, story_id) if not members else None
+    return _group(conn, reader, members, parted) or _no_story(f"There is no story {story_id}.")
 
 
 def group_of_post(conn: Connection, reader: Reader, post_id: int) -> Group:
-    """Returns the story that a post is in."""
-    return group(conn, reader, _story_of(conn, reader, post_id))
+    """Returns the story that a post is in, or the one that it was in until that was undone."""
+    members = folded.story_of(conn, reader, post_id)
+    parted = _parted_of_post(conn, reader, post_id) if len(members) < 2 else None
+    return _group(conn, reader, members, parted) or _no_story(f"The post {post_id} is in no story.")
 
 
 def group_named(conn: Connection, reader: Reader, some_id: int) -> Group:
     """Returns a story by its own id, or by the id of any post in it."""
-    return group(conn, reader, _story_id(conn, some_id))
+    for members in (folded.story_of(conn, reader, some_id), folded.story_named(conn, reader, some_id)):
+        if found := _group(conn, reader, members):
+            return found
+    parted = partings.last_of_story(conn, reader, some_id) or _parted_of_post(conn, reader, some_id)
+    return _group(conn, reader, [], parted) or _no_story(f"There is no story {some_id}, and no post {some_id} in one.")
 
 
-def undo(conn: Connection, reader: Reader, story_id: int, now: datetime) -> list[int]:
-    """Takes a story apart for good. Returns the ids of its posts."""
-    try:
-        _members(conn, reader, story_id)
-    except NotFound:
-        if stream.one_post(conn, reader, story_id) and stories.was_undone(conn, story_id):
-            raise AlreadyUndone(f"The story {story_id} was undone already.") from None
-        raise
-    return fold.undo(conn, story_id, reader, now)
+def may_undo_for_everybody(conn: Connection, reader: Reader) -> bool:
+    """Whether a reader runs this Headwater: an owner of its first tenant."""
+    first = accounts.owner(conn)
+    return first is not None and (reader.tenant_id, reader.role) == (first.tenant_id, first.role)
 
 
-def undo_named(conn: Connection, reader: Reader, some_id: int, now: datetime) -> list[int]:
+def view(conn: Connection, reader: Reader, story_id: int) -> StoryView:
+    return StoryView(group(conn, reader, story_id), may_undo_for_everybody(conn, reader) and accounts.has_guests(conn))
+
+
+def undo(conn: Connection, reader: Reader, story_id: int, now: datetime, *, everybody: bool = False) -> list[int]:
+    """Takes a story apart for good, for the reader's tenant or for everybody. Returns those of its posts that the
+    reader may see."""
+    return _undo(conn, reader, group(conn, reader, story_id), now, everybody=everybody)
+
+
+def undo_named(conn: Connection, reader: Reader, some_id: int, now: datetime, *, everybody: bool = False) -> list[int]:
     """Undoes a story by its own id, or by the id of any post in it."""
-    return undo(conn, reader, _story_id(conn, some_id), now)
+    return _undo(conn, reader, group_named(conn, reader, some_id), now, everybody=everybody)
 
 
-def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime) -> list[int]:
+def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime, *, everybody: bool = False) -> list[int]:
     """Takes a post out of its story. Returns the posts that left it, which include its repeats."""
-    _members(conn, reader, _story_of(conn, reader, post_id))
-    return fold.part(conn, post_id, reader, now)
+    _check_may(conn, reader, everybody=everybody)
+    story = _live(group_of_post(conn, reader, post_id), f"The post {post_id} was taken out of its story already.")
+    if everybody:
+        left = fold.part(conn, post_id, reader, now)
+    else:
+        left = fold.part_for_tenant(conn, story.story_id, post_id, reader, now)
+    return story.visible(left)
+
+
+def _undo(conn: Connection, reader: Reader, story: Group, now: datetime, *, everybody: bool) -> list[int]:
+    _check_may(conn, reader, everybody=everybody)
+    _live(story, f"The story {story.story_id} was undone already.")
+    first = story.members[0].post_id
+    if everybody:
+        left = fold.undo(conn, stories.decided(conn, [first])[first].decision.story_id, reader, now)
+    else:
+        left = fold.undo_for_tenant(conn, story.story_id, first, reader, now)
+    return story.visible(left)
+
+
+def _check_may(conn: Connection, reader: Reader, *, everybody: bool) -> None:
+    if everybody and not may_undo_for_everybody(conn, reader):
+        raise Forbidden("Only those who run this Headwater can undo a story for everybody. Undo it for yourselves.")
+
+
+def _live(story: Group, why_not: str) -> Group:
+    if story.parted is not None:
+        raise AlreadyUndone(why_not)
+    return story
 
 
 async def fold_posts(
@@ -179,7 +231,7 @@ def choose_source_folding(conn: Connection, reader: Reader, source_id: int, *, f
         raise NotFound(f"You do not follow a source {source_id}.")
 
 
-def explain(conn: Connection, one: int, other: int) -> Explained:
+def explain(conn: Connection, reader: Reader, one: int, other: int) -> Explained:
     """Says whether two posts are the same text or tell of one event, and why."""
     from headwater.dedup.engine import explained
 
@@ -187,6 +239,8 @@ def explain(conn: Connection, one: int, other: int) -> Explained:
     places = stories.decided(conn, [one, other])
     apart = other in stories.apart_from(conn, [one]).get(one, set())
     together = one in places and other in places and places[one].decision.story_id == places[other].decision.story_id
+    if together and not partings.on_one_side(conn, reader, one, other):
+        together, apart = False, True
     return Explained(explained(_text(found, one), _text(found, other))._asdict(), together, apart)
 
 
@@ -201,25 +255,31 @@ def evaluate(file: Path, level: str, shuffle: int | None = None) -> dict[str, An
     return measure(file, level, shuffle=shuffle)
 
 
-def _members(conn: Connection, reader: Reader, story_id: int) -> list[ShownMember]:
-    ids = [member.decision.post_id for member in stories.members(conn, story_id)]
-    seen = folded.members(conn, reader, FoldSettings(), ids)
-    members = max(seen.values(), key=len, default=[])
+def _group(
+    conn: Connection, reader: Reader, members: list[ShownMember], parted: PartedStory | None = None
+) -> Group | None:
+    """Returns a story with its history; None if the reader may see fewer than two of its posts."""
+    if parted is not None:
+        members = folded.as_it_was(conn, reader, parted.decisions)
     if len(members) < 2:
-        raise NotFound(f"There is no story {story_id}.")
-    return members
+        return None
+    story_id = parted.story_id if parted else members[0].story_id
+    visible = {member.post_id for member in members}
+    history = [one for one in partings.history(conn, reader, story_id) if one.post_id in visible]
+    return Group(story_id, members, history, stories.ids_at_x(conn, sorted(visible)), parted)
 
 
-def _story_of(conn: Connection, reader: Reader, post_id: int) -> int:
+def _parted_of_post(conn: Connection, reader: Reader, post_id: int) -> PartedStory | None:
+    """Returns the story that a post was in until a person parted them, for its tenant or for everybody."""
+    if stream.one_post(conn, reader, post_id) is None:
+        return None
     place = stories.decided(conn, [post_id]).get(post_id)
-    if place is None or stream.one_post(conn, reader, post_id) is None:
-        raise NotFound(f"The post {post_id} is in no story.")
-    return place.decision.story_id
+    of_post = partings.last_of_post(conn, reader, post_id)
+    return of_post or (partings.last_of_story(conn, reader, place.decision.story_id) if place else None)
 
 
-def _story_id(conn: Connection, some_id: int) -> int:
-    place = stories.decided(conn, [some_id]).get(some_id)
-    return place.decision.story_id if place else some_id
+def _no_story(why: str) -> NoReturn:
+    raise NotFound(why)
 
 
 def _in_rounds(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
@@ -330,6 +390,15 @@ class PastJson(TypedDict):
     why: Annotated[str | None, Example(_WHY)]
 
 
+class UndoneJson(TypedDict):
+    """Who took a story apart, and when."""
+
+    at: Annotated[Time, Example("2026-01-07T10:02:00Z")]
+    by: Annotated[str | None, Example("owner", "null: somebody who runs this Headwater")]
+    for_everybody: Annotated[bool, Example(False, "false: for your group of readers")]
+    action: Annotated[str, Example("undone", "undone, or parted: a post was taken out of a story of two")]
+
+
 class GroupJson(TypedDict):
     """A story: its members, the earliest first, and every decision about it. `tweet_ids` are ids at X; posts from
     elsewhere have their ids here."""
@@ -343,6 +412,9 @@ class GroupJson(TypedDict):
     created_at: Annotated[Time | None, Example("2026-01-07T09:30:02Z", "when the first post joined")]
     members: Annotated[list[MemberJson], Example([example(MemberJson), _REPEAT])]
     history: list[PastJson]
+    undone: Annotated[
+        UndoneJson | None, Example(None, "it was taken apart, and this is how it was; null: it stands", of="parted")
+    ]
 
 
 class Done(TypedDict):
@@ -350,6 +422,7 @@ class Done(TypedDict):
 
     success: Annotated[bool, Example(True)]
     post_ids: Annotated[list[int], Example([4711, 4719], "the posts that are separate now")]
+    for_everybody: Annotated[bool, Example(False, "false: for your group of readers alone")]
 
 
 class FoldingJson(TypedDict):

@@ -41,13 +41,17 @@ def run(
 
 @app.command("show")
 def show(story_id: StoryId, as_json: Json = False) -> None:
-    """Show a story: its members, the earliest first, and why each is in it."""
+    """Show a story: its members, the earliest first, and why each is in it. An undone one is shown as it was."""
     with opened() as (parts, owner):
         story, now = parts.db.read_now(stories.group_named, owner, story_id), parts.now()
     if as_json:
         json_line(shaped(GroupJson, story))
         return
     rows = [(one.post_id, ago(one.created_at, now), one.source, one.title, one.rule, one.why) for one in story.members]
+    if story.parted:
+        who = story.parted.by or "somebody who runs this Headwater"
+        for_whom = " for everybody" if story.parted.for_everybody else ""
+        say(f"Undone by {who} {ago(story.parted.at, now)}{for_whom}. This is how it was.")
     table(f"Story {story.story_id}", ("post", "when", "source", "title", "rule", "why"), rows)
 
 
@@ -55,25 +59,26 @@ def show(story_id: StoryId, as_json: Json = False) -> None:
 def undo(
     story_id: StoryId,
     post: Annotated[int | None, typer.Option(help="Take only this post out of it.", min=1)] = None,
+    everybody: Annotated[bool, typer.Option("--everybody", help="For everybody who uses this Headwater.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take a story apart. Its posts are not folded together again."""
+    """Take a story apart. Its posts are not folded together again for you and your fellow readers."""
     with opened() as (parts, owner):
         if post is not None:
-            apart = parts.db.write_now(stories.take_out, owner, post, parts.now())
+            apart = parts.db.write_now(stories.take_out, owner, post, parts.now(), everybody=everybody)
         else:
-            apart = parts.db.write_now(stories.undo_named, owner, story_id, parts.now())
+            apart = parts.db.write_now(stories.undo_named, owner, story_id, parts.now(), everybody=everybody)
     if as_json:
-        json_line({"post_ids": apart})
+        json_line({"post_ids": apart, "for_everybody": everybody})
     else:
-        say(f"{len(apart)} posts are separate now, and stay so.")
+        say(f"{len(apart)} posts are separate now{' for everybody' if everybody else ''}, and stay so.")
 
 
 @app.command("explain")
 def explain(one: PostId, other: PostId, as_json: Json = False) -> None:
     """Say whether two posts are the same text or tell of one event, and why."""
-    with opened() as (parts, _):
-        found = parts.db.read_now(stories.explain, one, other)
+    with opened() as (parts, owner):
+        found = parts.db.read_now(stories.explain, owner, one, other)
     if as_json:
         json_line({**found.facts, "in_one_story": found.in_one_story, "told_apart": found.told_apart})
         return

@@ -18,6 +18,7 @@ from headwater.model import Decision, PostText, Reader
 from headwater.store import stories
 from headwater.store.log import outbox
 from headwater.store.log.outbox import LoggedEvent
+from headwater.store.stories import partings
 
 if TYPE_CHECKING:
     from headwater.dedup.engine import Engine, Found
@@ -174,7 +175,7 @@ def placed(post_id: int, found: Found | None, places: dict[int, Decision], apart
 
 
 def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> list[int]:
-    """Undoes a story: its posts stand alone again. Returns these posts."""
+    """Undoes a story for everybody: its posts stand alone again. Returns these posts."""
     stories.lock_decisions(conn)
     left = stories.undo(conn, story_id, who, now)
     _publish_parted(conn, story_id, left, now)
@@ -182,12 +183,28 @@ def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> 
 
 
 def part(conn: Connection, post_id: int, who: Reader | None, now: datetime) -> list[int]:
-    """Takes a post out of its story. Returns the posts that left, which include its repeats."""
+    """Takes a post out of its story for everybody. Returns the posts that left, which include its repeats."""
     stories.lock_decisions(conn)
     place = stories.decided(conn, [post_id]).get(post_id)
     left = stories.separate(conn, post_id, who, now)
     if place:
         _publish_parted(conn, place.decision.story_id, left, now)
+    return left
+
+
+def undo_for_tenant(conn: Connection, story_id: int, post_id: int, who: Reader, now: datetime) -> list[int]:
+    """Undoes the story of this post for the reader's tenant alone. Returns its posts."""
+    stories.lock_decisions(conn)
+    left = partings.undo(conn, who, post_id, now)
+    _publish_parted(conn, story_id, left, now, who)
+    return left
+
+
+def part_for_tenant(conn: Connection, story_id: int, post_id: int, who: Reader, now: datetime) -> list[int]:
+    """Takes a post out of its story for the reader's tenant alone. Returns the posts that left."""
+    stories.lock_decisions(conn)
+    left = partings.separate(conn, who, post_id, now)
+    _publish_parted(conn, story_id, left, now, who)
     return left
 
 
@@ -215,7 +232,12 @@ def _once(one: Decision, now: datetime) -> str:
     return f"{one.story_id}:{one.post_id}:{now.isoformat()}"
 
 
-def _publish_parted(conn: Connection, story_id: int, left: list[int], now: datetime) -> None:
+def _publish_parted(
+    conn: Connection, story_id: int, left: list[int], now: datetime, whose: Reader | None = None
+) -> None:
+    """Publishes who left a story; for whose tenant, if it is not for everybody."""
     if left:
         parting = Parting(story_id=story_id, post_ids=left)
-        outbox.append(conn, [STORY_PARTED(parting, once=f"{story_id}:{left[0]}:{now.isoformat()}")], now)
+        tenant = f"{whose.tenant_id}:" if whose else ""
+        once = f"{tenant}{story_id}:{left[0]}:{now.isoformat()}"
+        outbox.append(conn, [STORY_PARTED(parting, once=once, reader=whose)], now)

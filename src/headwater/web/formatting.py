@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from headwater.store.sources import WatchedSource
 from headwater.store.stories import PastDecision
 from headwater.store.stories.folded import ShownMember
+from headwater.store.stories.partings import PartedStory
 from headwater.store.visits.checkpoints import CheckpointRow
 from headwater.text import EXCERPT_CHARACTERS as EXCERPT_CHARACTERS
 from headwater.text import excerpt as excerpt
@@ -173,6 +174,12 @@ def also_in(members: Sequence[ShownMember]) -> str:
 def why_folded(member: ShownMember) -> str:
     """Says why a post is in a story."""
     return member.why or "the first of this story"
+
+
+def undone_by(parted: PartedStory) -> str:
+    """Says who took a story apart, and for whom."""
+    what = "Undone" if parted.action == "undone" else "Taken apart"
+    return f"{what} by {parted.by or 'those who run this server'}{' for everybody' if parted.for_everybody else ''}"
 
 
 def past_decision(one: PastDecision) -> str:

@@ -114,13 +114,19 @@ async def mark_post(
 
 @router.get("/stories/{story_id}")
 async def story_page(request: Request, parts: WithParts, reader: CurrentReader, story_id: Id) -> Response:
-    story = await parts.db.read(stories.group, reader, story_id)
-    return show(request, "story.html", story_id=story_id, members=story.members, past=story.history, section="stream")
+    story, offers_everybody = await parts.db.read(stories.view, reader, story_id)
+    return show(request, "story.html", story=story, offers_everybody=offers_everybody, section="stream")
 
 
 @router.post("/stories/{story_id}/undo")
-async def undo_story(parts: WithParts, reader: CurrentReader, story_id: Id, next: Next = "/") -> Response:
-    await parts.db.write(stories.undo, reader, story_id, parts.now())
+async def undo_story(
+    parts: WithParts,
+    reader: CurrentReader,
+    story_id: Id,
+    everybody: Annotated[bool, Form()] = False,
+    next: Next = "/",
+) -> Response:
+    await parts.db.write(stories.undo, reader, story_id, parts.now(), everybody=everybody)
     return go(next)
 
 

@@ -14,6 +14,7 @@ from headwater.store.sql import portable
 
 _READER = "u.tenant_id, u.id, u.name, u.role FROM users u"
 _owner = portable(f"SELECT {_READER} WHERE u.role = 'owner' ORDER BY u.id LIMIT 1", row=Reader)
+_more_tenants = portable("SELECT 1 FROM tenants ORDER BY id LIMIT 1 OFFSET 1")
 _add_tenant = portable("INSERT INTO tenants (name, created_at) VALUES (?, ?) RETURNING id")
 _add_user = portable("INSERT INTO users (tenant_id, name, role, created_at) VALUES (?, ?, ?, ?) RETURNING id")
 _add_token = portable(
@@ -37,6 +38,11 @@ _drop_secret = portable("DELETE FROM secrets WHERE name = ?")
 
 def owner(conn: Connection) -> Reader | None:
     return _owner.first(conn)
+
+
+def has_guests(conn: Connection) -> bool:
+    """Whether there are other tenants beside the first."""
+    return _more_tenants.value(conn) is not None
 
 
 def make_owner(conn: Connection, now: datetime) -> Reader:

@@ -1,6 +1,6 @@
 """Which posts belong to one story: decisions, the record of them, and undoing them. No post is ever deleted.
 
-`folded` reads stories as one reader sees them.
+`folded` reads stories as one reader sees them, and `partings` has what tenants have undone for themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from headwater import text
 from headwater.model import Decision, PostText, Reader, Reference
-from headwater.store.sql import Prepared, columns, moment_or_none, portable
+from headwater.store.sql import Prepared, columns, json_text, moment_or_none, portable
 
 _LARGEST = 2**62
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
@@ -67,14 +67,19 @@ _record_joining = portable(
     VALUES (:now, 'joined', :story_id, :post_id, :rule, :score, :why)"""
 )
 _record_undoing = portable(
-    """INSERT INTO story_decisions (decided_at, action, story_id, post_id, user_id) VALUES (?, ?, ?, ?, ?)
-    RETURNING id"""
+    """INSERT INTO story_decisions (decided_at, action, story_id, post_id, user_id, members)
+    VALUES (:now, :action, :story_id, :post_id, :user_id, :members) RETURNING id"""
 )
 _part = portable("INSERT INTO posts_apart (post_id, parting_id, side) VALUES (?, ?, ?)")
 _apart = portable(
     """SELECT one.post_id, other.post_id FROM posts_apart one
         JOIN posts_apart other ON other.parting_id = one.parting_id AND other.side <> one.side
     WHERE one.post_id IN (?)"""
+)
+# A repeat of a post that a tenant has put elsewhere goes there, too.
+_follow_its_text = portable(
+    """INSERT INTO story_sides (tenant_id, post_id, parting_id, side)
+    SELECT tenant_id, ?, parting_id, side FROM story_sides WHERE post_id = ? ON CONFLICT DO NOTHING"""
 )
 _referenced = portable(
     """SELECT p.id FROM posts r JOIN sources s ON s.id = r.source_id JOIN sources o ON o.kind = s.kind
@@ -105,7 +110,6 @@ _lock = Prepared(sqlite="SELECT 1", postgresql="SELECT pg_advisory_xact_lock(has
 _history = portable(
     f"SELECT {columns(PastDecision)} FROM story_decisions WHERE story_id = ? ORDER BY id", row=PastDecision
 )
-_was_undone = portable("SELECT 1 FROM story_decisions WHERE story_id = ? AND action = 'undone' LIMIT 1")
 # A reader who has read one member has read the next one as well, if it is folded for them.
 _read_with_the_rest = portable(
     """INSERT INTO post_states (tenant_id, user_id, post_id, read_at)
@@ -181,6 +185,7 @@ def save(conn: Connection, decisions: Iterable[Decision], now: datetime) -> None
     _insert.many(conn, [{**decision._asdict(), "now": now} for decision in decisions])
     joined = [decision for decision in decisions if decision.rule != "first"]
     _record_joining.many(conn, [{**decision._asdict(), "now": now} for decision in joined])
+    _follow_its_text.many(conn, [(d.post_id, d.repeat_id) for d in joined if d.repeat_id != d.post_id])
     _read_with_the_rest.many(conn, [(d.post_id, d.story_id, d.post_id, d.score, d.repeat_id) for d in joined])
 
 
@@ -219,41 +224,64 @@ def lock_decisions(conn: Connection) -> None:
 
 
 def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> list[int]:
-    """Takes a story apart for good. Returns its posts, or nothing if there is no such story."""
-    posts = [member.decision.post_id for member in members(conn, story_id)]
+    """Takes a story apart for everybody, for good. Returns its posts, or nothing if there is no such story."""
+    story = [member.decision for member in members(conn, story_id)]
+    posts = [one.post_id for one in story]
     if len(posts) < 2:
         return []
-    parting = _record_undoing.value(conn, now, "undone", story_id, posts[0], who.user_id if who else None)
+    parting = _recorded(conn, "undone", story, posts[0], who, now)
     _part.many(conn, [(post_id, parting, post_id) for post_id in posts])
     _place_anew(conn, [_alone(post_id) for post_id in posts], now)
     return posts
 
 
 def separate(conn: Connection, post_id: int, who: Reader | None, now: datetime) -> list[int]:
-    """Takes a post, with its repeats, out of its story for good. Returns the posts that were taken out.
-
-    If the representative is one of the repeats, only the post itself is taken out.
-    """
+    """Takes a post, with its repeats, out of its story for everybody, for good. Returns what was taken out."""
     place = decided(conn, [post_id]).get(post_id)
-    rest = [member.decision for member in members(conn, place.decision.story_id)] if place else []
-    if place is None or len(rest) < 2:
+    story = [member.decision for member in members(conn, place.decision.story_id)] if place else []
+    if len(story) < 2:
         return []
-    group = [one.post_id for one in rest if one.repeat_id == place.decision.repeat_id]
-    leaving = [post_id] if rest[0].post_id in group else group
-    staying = [one for one in rest if one.post_id not in leaving]
-    story_id = place.decision.story_id
-    parting = _record_undoing.value(conn, now, "parted", story_id, post_id, who.user_id if who else None)
-    _part.many(conn, [(one.post_id, parting, int(one.post_id in leaving)) for one in rest])
-    _place_anew(conn, [*_regrouped(staying), *_regrouped([one for one in rest if one.post_id in leaving])], now)
-    return leaving
+    out = leaving(story, post_id)
+    parting = _recorded(conn, "parted", story, post_id, who, now)
+    _part.many(conn, [(one.post_id, parting, int(one.post_id in out)) for one in story])
+    sides = ([one for one in story if (one.post_id in out) is leaves] for leaves in (False, True))
+    _place_anew(conn, [one for side in sides for one in _regrouped(side)], now)
+    return out
 
 
-def was_undone(conn: Connection, story_id: int) -> bool:
-    return bool(_was_undone.all(conn, story_id))
+def leaving(story: Sequence[Decision], post_id: int) -> list[int]:
+    """Returns the posts that leave a story with this one: its repeats. Pure.
+
+    If the representative is one of the repeats, only the post itself leaves.
+    """
+    repeat_id = next(one.repeat_id for one in story if one.post_id == post_id)
+    group = [one.post_id for one in story if one.repeat_id == repeat_id]
+    return [post_id] if story[0].post_id in group else group
+
+
+def as_members(story: Sequence[Decision]) -> str:
+    """Returns a story as its record keeps it."""
+    kept = ("post_id", "repeat_id", "rule", "score", "why")
+    return json_text([{name: getattr(one, name) for name in kept} for one in story])
 
 
 def history(conn: Connection, story_id: int) -> list[PastDecision]:
     return _history.all(conn, story_id)
+
+
+def _recorded(
+    conn: Connection, action: str, story: Sequence[Decision], post_id: int, who: Reader | None, now: datetime
+) -> int:
+    parting: int = _record_undoing.value(
+        conn,
+        now=now,
+        action=action,
+        story_id=story[0].story_id,
+        post_id=post_id,
+        user_id=who.user_id if who else None,
+        members=as_members(story),
+    )
+    return parting
 
 
 def _place_anew(conn: Connection, decisions: list[Decision], now: datetime) -> None:

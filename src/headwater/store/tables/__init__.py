@@ -29,6 +29,8 @@ from headwater.store.tables.posts import (
     posts_apart,
     story_decisions,
     story_members,
+    story_partings,
+    story_sides,
 )
 from headwater.store.tables.sources import (
     alerts,
@@ -86,6 +88,8 @@ __all__ = [
     "sources",
     "story_decisions",
     "story_members",
+    "story_partings",
+    "story_sides",
     "subscriptions",
     "tenants",
     "users",

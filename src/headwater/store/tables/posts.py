@@ -129,6 +129,7 @@ story_decisions = sa.Table(
     sa.Column("score", sa.Float),
     sa.Column("why", sa.Text),
     sa.Column("user_id", BigId),  # who; None: the rules
+    sa.Column("members", Json),  # the story as it was before it was parted or undone
     sqlite_autoincrement=True,
 )
 sa.Index("ix_story_decisions_story", story_decisions.c.story_id, story_decisions.c.id)
@@ -151,7 +152,7 @@ fold_runs = sa.Table(
 )
 sa.Index("ix_fold_runs_started_at", fold_runs.c.started_at)
 
-# What a person has separated: two posts on different sides of one parting are never in one story again.
+# What was separated for everybody: two posts on different sides of one parting are never in one story again.
 posts_apart = sa.Table(
     "posts_apart",
     metadata,
@@ -161,6 +162,39 @@ posts_apart = sa.Table(
     sa.PrimaryKeyConstraint("post_id", "parting_id"),
 )
 sa.Index("ix_posts_apart_parting_id", posts_apart.c.parting_id)
+
+# What a tenant has undone, or taken out of a story, and where its posts are for this tenant: see
+# store/stories/partings.py.
+story_partings = sa.Table(
+    "story_partings",
+    metadata,
+    own_id(),
+    refers_to("tenants"),
+    sa.Column("user_id", BigId),  # who; the parting stays when they go
+    sa.Column("parted_at", Moment, nullable=False),
+    sa.Column("action", sa.String(10), nullable=False),  # parted, undone
+    sa.Column("story_id", BigId, nullable=False),
+    sa.Column("post_id", BigId, nullable=False),
+    sa.Column("members", Json, nullable=False),  # the story as it was
+    sa.UniqueConstraint("tenant_id", "id"),
+    sqlite_autoincrement=True,
+)
+sa.Index("ix_story_partings_story", story_partings.c.tenant_id, story_partings.c.story_id, story_partings.c.id)
+
+story_sides = sa.Table(
+    "story_sides",
+    metadata,
+    refers_to("tenants"),
+    refers_to("posts"),
+    sa.Column("parting_id", BigId, nullable=False),
+    sa.Column("side", BigId, nullable=False),  # named after the first post on it
+    sa.PrimaryKeyConstraint("tenant_id", "post_id"),
+    sa.ForeignKeyConstraint(
+        ["tenant_id", "parting_id"], ["story_partings.tenant_id", "story_partings.id"], ondelete="CASCADE"
+    ),
+)
+sa.Index("ix_story_sides_post", story_sides.c.post_id)
+sa.Index("ix_story_sides_side", story_sides.c.tenant_id, story_sides.c.side)
 
 # Images by their address: see store/images/__init__.py and queue.py. next_try_at is NULL if nothing is left to do.
 images = sa.Table(
