@@ -10,7 +10,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "headwater"
 WORDS = {"model", "errors", "urls", "text", "ids", "waiting"}
 PATH = WORDS | {"sources", "fetch", "parse", "store", "events"}
-CORE = PATH | {"access", "follow", "crawl", "dedup", "consumers", "accounts", "coordination"}
+CORE = PATH | {"access", "follow", "crawl", "dedup", "consumers", "accounts", "coordination", "fleet"}
 MAY_IMPORT = {
     "errors": set(),
     "model": set(),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headwater import __version__
-from headwater.cli import crawl, events, instance, pool, posts, sources, stories, up
+from headwater.cli import crawl, events, forecast, instance, pool, posts, sources, stories, up
 from headwater.cli.session import say
 
 app = typer.Typer(
@@ -51,6 +51,7 @@ GROUPS = {
     "webhooks": events.webhook_commands,
     "dlq": events.dead_letters,
     "kafka": events.kafka,
+    "forecast": forecast.app,
     "db": instance.schema,
 }
 
