@@ -31,6 +31,8 @@ ARGUMENTS = {
     ("search",): ["lithium"],
     ("post",): ["1"],
     ("db", "downgrade"): ["base", "--yes"],
+    ("backup",): ["{folder}/out.backup", "--replace"],
+    ("restore",): ["{folder}/none.backup"],
 }
 
 

@@ -27,6 +27,8 @@ READERS = [
     "x status",
     "dlq list",
     "export",
+    "export --what posts",
+    "backup nowhere.backup",
 ]
 
 

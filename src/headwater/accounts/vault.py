@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from cryptography.fernet import Fernet
 
 
+KEY_FILE = "secret.key"
+
+
 class Vault:
     """Encrypts and decrypts with one key. The database alone reveals no secret."""
 
@@ -30,6 +33,11 @@ class Vault:
         from cryptography.fernet import Fernet  # takes 7 MB, and many instances have no secret
 
         return Fernet(base64.urlsafe_b64encode(self._key))
+
+    @property
+    def key_id(self) -> str:
+        """Names the key without revealing it."""
+        return self.derived("key id")[:16]
 
     def seal(self, secret: str) -> bytes:
         return self._fernet.encrypt(secret.encode())
@@ -53,9 +61,13 @@ class Vault:
             ) from error
 
 
+def has_key_in(folder: Path) -> bool:
+    return (folder / KEY_FILE).exists()
+
+
 def key_in(folder: Path) -> str:
     """Returns the key in this folder, which only its owner can read. Makes one if there is none."""
-    file = folder / "secret.key"
+    file = folder / KEY_FILE
     try:
         if not file.exists():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
-from headwater.app.shapes import Example, Time, iso
+from headwater.app.shapes import Example, Time, iso, shaped
 from headwater.errors import BadInput, NotFound
 from headwater.model import Reader
 from headwater.store import images, sources
@@ -20,6 +20,7 @@ from headwater.store.posts import stream
 from headwater.store.posts.stream import Filter, PostVersion, Story, StreamPosition, StreamPost
 from headwater.store.sources import WatchedSource
 
+EXPORTED_AT_ONCE = 500
 IMAGE_STATES = images.STATES
 _HASH = "9f2c4e7b1a6d8035c9e1f4a7b2d6c8e0134579bdf02468ace13579bdf02468ac"
 
@@ -63,6 +64,14 @@ def page(
 ) -> list[StreamPost]:
     """Returns the next posts, each by itself, the newest first."""
     return stream.posts_page(conn, reader, wanted, after=after, limit=limit)
+
+
+def export(conn: Connection, reader: Reader) -> Iterator[PostJson]:
+    """Returns every post that the reader may see, with what the reader did with it, the newest first."""
+    after = None
+    while found := page(conn, reader, Filter(), after=after, limit=EXPORTED_AT_ONCE):
+        yield from (shaped(PostJson, one) for one in found)
+        after = StreamPosition(found[-1].created_at, found[-1].id)
 
 
 def find_words(conn: Connection, reader: Reader, words: str, *, limit: int) -> list[StreamPost]:

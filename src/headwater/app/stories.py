@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
-from headwater.app.shapes import Example, Time, example
+from headwater.app.shapes import Example, Time, example, shaped
 from headwater.consumers import fold
 from headwater.consumers.fold import Folding, FoldOptions
 from headwater.errors import AlreadyUndone, BadInput, Forbidden, NotFound
@@ -21,12 +21,14 @@ from headwater.store import stories
 from headwater.store.db import Database
 from headwater.store.people import accounts
 from headwater.store.posts import stream
+from headwater.store.posts.stream import Filter, StreamPosition
 from headwater.store.stories import PastDecision, folded, partings
 from headwater.store.stories.folded import FoldSettings, ShownMember
 from headwater.store.stories.partings import PartedStory
 from headwater.text import excerpt
 
 ROUND = 1000
+EXPORTED_AT_ONCE = 500
 
 
 class Group(NamedTuple):
@@ -305,6 +307,14 @@ _WHY = "same text but for the label breaking"
 
 def _repeat_of(one: Any) -> int | None:
     return one.repeat_id if one.repeat_id != one.post_id else None
+
+
+def export(conn: Connection, reader: Reader) -> Iterator[StoryJson]:
+    """Returns every story, each post that is in none as one of its own, the newest first."""
+    after = None
+    while found := stream.page(conn, reader, Filter(), after=after, limit=EXPORTED_AT_ONCE):
+        yield from (shaped(StoryJson, one) for one in found)
+        after = StreamPosition(found[-1].post.created_at, found[-1].post.id)
 
 
 class MemberJson(TypedDict):

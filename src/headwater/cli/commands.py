@@ -26,7 +26,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "interval": sources.set_interval,
     "sources": sources.list_sources,
     "import": sources.import_opml,
-    "export": sources.export_opml,
+    "export": sources.export,
     "try": sources.try_source,
     "crawl": crawl.crawl,
     "run": crawl.run_job,
@@ -40,6 +40,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "token": instance.token,
     "login": instance.login,
     "doctor": instance.run_doctor,
+    "backup": instance.make_backup,
+    "restore": instance.restore_backup,
 }
 GROUPS = {
     "checkpoints": crawl.checkpoints,

@@ -8,12 +8,14 @@ import tempfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
 from headwater import wire
-from headwater.app import instance, sources
+from headwater.app import backup, instance, sources
+from headwater.app.backup import Manifest
 from headwater.cli.session import (
     EXIT_FAILED,
     Json,
@@ -74,6 +76,55 @@ def login(as_json: Json = False) -> None:
 def run_doctor(as_json: Json = False) -> None:
     """Check that this machine can run Headwater, and say what to do if it cannot."""
     say_findings(run_async(examine()), as_json, bad="FAIL")
+
+
+def make_backup(
+    file: Annotated[Path, typer.Argument(help="The file to write.")],
+    images: Annotated[bool, typer.Option(help="Whether downloaded images go into it.")] = True,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the file if it is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the whole store into one file. Headwater may run meanwhile. The key is not in it: keep that, too."""
+    with opened_parts() as parts:
+        require_store(parts)
+        found = backup.write(
+            parts.db,
+            file,
+            images=wire.image_folder(parts.settings) if images else None,
+            key_id=wire.present_key(parts),
+            now=parts.now(),
+            replace=replace,
+        )
+    _say_backup(found, file, as_json)
+    if found.key.secrets and not as_json:
+        say(f"Its {found.key.secrets} encrypted secrets need the key {found.key.id}, which is not in it.")
+
+
+def restore_backup(
+    file: Annotated[Path, typer.Argument(help="A file that `headwater backup` wrote.")],
+    any_key: Annotated[
+        bool, typer.Option("--any-key", help="Restore even if the key is another: passwords are lost.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Fill an empty store from a backup, of SQLite or PostgreSQL. All of it, or nothing, is restored."""
+    with opened_parts() as parts, backup.opened(file) as archive:
+        folder, key = wire.image_folder(parts.settings), wire.present_key(parts)
+        found = backup.restore(parts.db, archive, images=folder, key_id=key, any_key=any_key)
+        wire.prepare_store(parts)
+    _say_backup(found, file, as_json)
+
+
+def _say_backup(found: Manifest, file: Path, as_json: bool) -> None:
+    counts = {name: found.count(name) for name in ("sources", "posts", "event_outbox")}
+    if as_json:
+        json_line({"file": str(file), "made_at": found.made_at, "schema": found.schema, "key": found.key.id,
+                   "secrets": found.key.secrets, "rows": found.rows, **counts, "images": found.images})  # fmt: skip
+        return
+    saved = "without images" if found.images is None else f"{found.images:,} images"
+    say(f"{file}: {counts['sources']:,} sources, {counts['posts']:,} posts, {found.rows:,} rows in all, {saved}.")
+    if found.images_missing:
+        say(f"{found.images_missing:,} images were not on the disk. They are downloaded again after a restore.")
 
 
 @schema.command("upgrade")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO, Literal
 
+import orjson
 import typer
+from sqlalchemy import Connection
 
 from headwater import wire
-from headwater.app import sources
+from headwater.app import posts, sources, stories
 from headwater.app.sources import SourceJson
 from headwater.cli import crawl
 from headwater.cli.session import (
@@ -174,21 +177,47 @@ def import_opml(
         say(f"  {address[:100]}: {why}")
 
 
-def export_opml(
+def export(
     file: Annotated[Path | None, typer.Argument(help="Where to write; none: standard output.")] = None,
+    what: Annotated[
+        Literal["opml", "posts", "stories"],
+        typer.Option(help="What you follow (OPML), posts with what you did with them, or stories (JSON lines)."),
+    ] = "opml",
     as_json: Json = False,
 ) -> None:
-    """Write what you follow as OPML."""
+    """Write what you follow as OPML, or posts or stories as JSON lines, for use elsewhere."""
     with opened() as (parts, owner):
-        document, count = parts.db.read_now(sources.export_opml, owner, parts.now())
+        if what == "opml":
+            document, count = parts.db.read_now(sources.export_opml, owner, parts.now())
+            with _output(file) as out:
+                out.write(document)
+        else:
+            rows = posts.export if what == "posts" else stories.export
+            with _output(file) as out:
+                count = parts.db.snapshot_now(_write_lines, owner, rows, out)
+    if file is not None:
+        words = "sources" if what == "opml" else what
+        json_line({"file": str(file), words: count}) if as_json else say(f"{count} {words} in {file}.")
+
+
+def _write_lines(conn: Connection, owner: Reader, rows: Callable[..., Iterator[Any]], out: BinaryIO) -> int:
+    """Writes one JSON object a line. Returns how many."""
+    count = 0
+    for count, row in enumerate(rows(conn, owner), start=1):  # noqa: B007  # the last one is how many there were
+        out.write(orjson.dumps(row) + b"\n")
+    return count
+
+
+@contextmanager
+def _output(file: Path | None) -> Iterator[BinaryIO]:
     if file is None:
-        sys.stdout.buffer.write(document)
+        yield sys.stdout.buffer
         return
     try:
-        file.write_bytes(document)
+        with file.open("wb") as out:
+            yield out
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}.") from error
-    json_line({"file": str(file), "sources": count}) if as_json else say(f"{count} sources in {file}.")
 
 
 def _content(file: Path) -> bytes:

@@ -41,6 +41,7 @@ class Condition:
         self._failures: dict[str, Failure] = {}
         self._damage: StoreDamaged | None = None
         self._inode: tuple[int, int] | None = None
+        self._is_restoring = False
 
     def note_failure(self, what: str, error: StoreUnavailable) -> None:
         with self._lock:
@@ -115,6 +116,8 @@ class Condition:
             return
         self.check_file()
         marker = marker_of(file)
+        if self._is_restoring:
+            return
         if marker.exists() and (not file.exists() or file.stat().st_size == 0):
             raise StoreLost(
                 f"The database {file} is gone, and Headwater has stored data in it before. Put the file back, or a"
@@ -125,6 +128,14 @@ class Condition:
         if self.file and self._inode is None:
             found = os.stat(self.file)
             self._inode = found.st_dev, found.st_ino
+
+    def expect_restore(self) -> None:
+        """Lets this process fill a store that is gone or not there yet. Until it has, nobody begins with an empty one:
+        the marker is left before the first row is written."""
+        self._is_restoring = True
+        if self.file:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.leave_marker()
 
     def leave_marker(self) -> None:
         """Remembers beside the file that there is a store, so that nobody starts with an empty one by mistake."""

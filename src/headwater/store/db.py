@@ -103,6 +103,14 @@ class Database:
         with self._noted(function), _translated(), self.engine.connect() as conn, conn.begin():
             return function(conn, *args, **kwargs)
 
+    def snapshot_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs a long read that sees the store as it is now, whatever is written meanwhile."""
+        with self._noted(function), _translated(), self.engine.connect() as conn:
+            if not self.is_sqlite:
+                conn.execution_options(isolation_level="REPEATABLE READ")
+            with conn.begin():
+                return function(conn, *args, **kwargs)
+
     def write_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:

@@ -71,13 +71,9 @@ def check(db: Database) -> None:
     found = current(db)
     if found == head():
         return
-    if found is None or _is_known(found):
+    if found is None or is_known(found):
         raise SchemaMismatch("The database's schema is not up to date. Run `headwater db upgrade`.")
     raise SchemaMismatch(f"The database was made by a newer Headwater (schema {found}). Update this program.")
-
-
-def _is_known(revision: str) -> bool:
-    return revision in _revisions()
 
 
 def _revisions() -> list[str]:
@@ -90,17 +86,39 @@ def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str) 
     from alembic import command
     from alembic.util import CommandError
 
-    if conn.dialect.name == "postgresql":
-        # Migrations take as long as they take, and wait for each other.
-        conn.execute(text("SET LOCAL lock_timeout = 0"))
-        conn.execute(text("SET LOCAL statement_timeout = 0"))
-        conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    lock(conn)
     config = _config()
     config.attributes["connection"] = conn
     try:
         (command.upgrade if way == "upgrade" else command.downgrade)(config, revision)
     except CommandError as error:
         raise _bad_revision(error) from error
+
+
+def lock(conn: Connection) -> None:
+    """Lets a change of the schema take as long as it takes, one at a time. SQLite has one writer in any case."""
+    if conn.dialect.name == "postgresql":
+        conn.execute(text("SET LOCAL lock_timeout = 0"))
+        conn.execute(text("SET LOCAL statement_timeout = 0"))
+        conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+
+
+def make(conn: Connection, revision: str) -> None:
+    """Makes the tables of a revision anew, in the caller's transaction. Whatever was in them is gone."""
+    if _current(conn) is not None:
+        _run(conn, "downgrade", "base")
+    _run(conn, "upgrade", revision)
+
+
+def finish(conn: Connection) -> None:
+    """Upgrades to the newest revision, in the caller's transaction."""
+    if _current(conn) != head():
+        _run(conn, "upgrade", "head")
+
+
+def is_known(revision: str) -> bool:
+    """Whether this program has the migration to this revision. If not, it is older than what wrote it."""
+    return revision in _revisions()
 
 
 def _config() -> Config:

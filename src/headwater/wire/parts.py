@@ -12,7 +12,7 @@ from pathlib import Path
 from headwater.access.budget import Access, RateLimiter
 from headwater.access.reddit import RedditApi, RedditApp, RedditFeeds
 from headwater.access.x import MonthlyMeter, XApi
-from headwater.accounts.vault import Vault, key_in
+from headwater.accounts.vault import Vault, has_key_in, key_in
 from headwater.app import instance
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folding
@@ -122,6 +122,12 @@ def open_parts(loaded: Loaded) -> Parts:
     parts = Parts(settings, db)
     parts.db.on_events = parts.new_events.send
     return parts
+
+
+def present_key(parts: Parts) -> str | None:
+    """Returns the name of the key, or None if there is none yet. Asking makes none."""
+    has_key = parts.settings.secret_key is not None or has_key_in(parts.settings.data_dir)
+    return parts.vault.key_id if has_key else None
 
 
 def prepare_store(parts: Parts) -> Reader:

@@ -33,6 +33,12 @@ def path_of(content_hash: str, extension: str) -> str:
     return f"{content_hash[:2]}/{content_hash[2:]}.{extension}"
 
 
+def hash_in(path: str) -> str | None:
+    """Returns the hash of the content that a file of this name has. None: no image has such a name."""
+    name = _NAME.fullmatch(path)
+    return name[1] + name[2] if name else None
+
+
 def save(folder: Path, path: str, data: bytes) -> None:
     """Writes the content, unless it is there. Raises StoreUnavailable if it cannot be written."""
     file = folder / path
@@ -66,10 +72,10 @@ def _write(unfinished: Path, file: Path, data: bytes) -> None:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise
-    _sync(file.parent)
+    sync_folder(file.parent)
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Writes a folder to the disk. Only then does a renamed file survive a power cut."""
     number = os.open(folder, os.O_RDONLY)
     try:
@@ -101,9 +107,9 @@ def all_files(folder: Path) -> list[FoundFile]:
     with _usable(folder):
         for file in [*folder.glob(f"{_UNFINISHED}*"), *folder.glob("??/*")]:
             path = file.relative_to(folder).as_posix()
-            name = _NAME.fullmatch(path)
-            if name is None and not file.name.startswith(_UNFINISHED):
+            content_hash = hash_in(path)
+            if content_hash is None and not file.name.startswith(_UNFINISHED):
                 continue
             with suppress(FileNotFoundError):
-                files.append(FoundFile(path, name[1] + name[2] if name else None, file.stat().st_mtime))
+                files.append(FoundFile(path, content_hash, file.stat().st_mtime))
     return files
