@@ -43,8 +43,21 @@ def documents() -> dict[str, str]:
 
 def _settings() -> Iterator[str]:
     yield f"# Settings\n\n{NOTE}"
-    yield "Every setting is an environment variable. Add `_FILE` to a name to read the value from a file instead."
-    yield "`headwater config` prints the values in use and where each came from.\n"
+    yield """Every setting is an environment variable. Add `_FILE` to a name to read the value from a file instead.
+`headwater config` prints the values in use and where each came from.
+
+What the environment does not set can be in a TOML file: the one that `HEADWATER_CONFIG` names, or else
+`headwater.toml` in the folder where Headwater starts, or `/etc/headwater/headwater.toml`.
+Only the first of them is read. In it, names are written small and without `HEADWATER_`. A name that is not
+a setting is an error.
+
+```toml
+public_url = "https://news.example"
+check_interval_seconds = 900
+allow_private_networks = ["10.1.0.0/16"]
+secret_key_file = "/run/secrets/headwater.key"
+```
+"""
     yield "| name | default | meaning |\n|---|---|---|"
     for name, field in Settings.model_fields.items():
         ours, *others = names_of(name, field)

@@ -61,6 +61,76 @@ def test_what_is_wrong_is_named(environ: dict[str, str], words: str) -> None:
         load(environ)
 
 
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "headwater.toml"
+    (tmp_path / "key").write_text("a secret\n")
+    file.write_text(
+        f"""
+port = 9000
+images = "on"
+fold_embeddings = true
+allow_private_networks = ["10.0.0.0/8", "127.0.0.0/8"]
+secret_key_file = "{tmp_path / "key"}"
+"""
+    )
+    return file
+
+
+def test_a_file_sets_what_the_environment_does_not(config: Path) -> None:
+    loaded = load(
+        {"HEADWATER_CONFIG": str(config), "HEADWATER_IMAGES": "off", "CRAWLER_MAX_CONCURRENCY": "2"}, host="::1"
+    )
+    found = loaded.settings
+    assert (found.port, found.images, found.fold_embeddings, found.max_concurrency) == (9000, "off", True, 2)
+    assert found.allow_private_networks == "10.0.0.0/8,127.0.0.0/8"
+    assert found.secret_key == SecretStr("a secret")
+    assert loaded.origins["port"] == f"port in {config}"
+    assert loaded.origins["secret_key"] == f"secret_key_file in {config}"
+    assert [loaded.origins[name] for name in ("images", "max_concurrency", "host")] == [
+        "HEADWATER_IMAGES",
+        "CRAWLER_MAX_CONCURRENCY",
+        "command line",
+    ]
+
+
+def test_the_file_in_the_folder_is_found_and_an_empty_name_means_none(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config.parent)
+    assert load({}).settings.port == 9000
+    assert load({"HEADWATER_CONFIG": ""}).settings.port == 8080
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("prot = 1", r"prot in .*headwater.toml is not a setting. Did you mean port\?"),
+        ("HEADWATER_PORT = 1", "HEADWATER_PORT in .* is not a setting"),
+        ("port = 0", "port in .*headwater.toml: "),
+        ("[port]\nvalue = 1", "port in .* has to be text"),
+        ("port = [1]", "port in .* has to be text"),
+        ("secret_key = 'a'\nsecret_key_file = '/b'", "sets both secret_key and secret_key_file"),
+        ("secret_key_file = '/does/not/exist'", "secret_key_file in .*: the file /does/not/exist cannot be read"),
+        ("port = ", "is not TOML"),
+        ("port = 1\nport = 2", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "headwater.toml").write_text(text)
+    with pytest.raises(BadSetting, match=words):
+        load({"HEADWATER_CONFIG": str(tmp_path / "headwater.toml")})
+
+
+def test_a_file_that_is_named_has_to_be_there(tmp_path: Path) -> None:
+    for name in (tmp_path / "missing.toml", tmp_path):
+        with pytest.raises(BadSetting, match="cannot be read"):
+            load({"HEADWATER_CONFIG": str(name)})
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadSetting, match="is not TOML"):
+        load({"HEADWATER_CONFIG": str(tmp_path / "binary")})
+
+
 def test_variables_of_tests_and_benchmarks_are_not_ours() -> None:
     loaded = load({"HEADWATER_TEST_POSTGRES_URL": "x", "HEADWATER_BENCH_FEEDS": "1"})
     assert set(loaded.origins.values()) == {"default"}

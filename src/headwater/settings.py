@@ -1,14 +1,16 @@
 """Every setting: its name, default and meaning, in one table. Only `wire` reads it; everyone else takes arguments.
 
 A setting `check_interval_seconds` is set by HEADWATER_CHECK_INTERVAL_SECONDS, or read from the file that
-HEADWATER_CHECK_INTERVAL_SECONDS_FILE names (for secrets). Some have a second name that other tools use.
+HEADWATER_CHECK_INTERVAL_SECONDS_FILE names (for secrets). Some have a second name that other tools use. What the
+environment does not set can be in a TOML file: `check_interval_seconds = 900`, `secret_key_file = "/run/secrets/key"`.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +22,8 @@ from headwater import __version__
 from headwater.errors import BadSetting
 
 PREFIX = "HEADWATER_"
+CONFIG = "HEADWATER_CONFIG"
+CONFIG_FILES = (Path("headwater.toml"), Path("/etc/headwater/headwater.toml"))
 NOT_SETTINGS = ("HEADWATER_TEST_", "HEADWATER_BENCH_")
 OTHER_NAMES = {
     "CELERY_BROKER_URL": "Nothing carries work: what is due is a column of the store (HEADWATER_DATABASE_URL).",
@@ -276,18 +280,18 @@ class Loaded(NamedTuple):
 
 
 def load(environ: Mapping[str, str] = os.environ, **given: Any) -> Loaded:
-    """Reads the settings from the environment. `given` are those of the command line."""
+    """Reads the settings: `given` are those of the command line, then come the environment and the settings file."""
     _refuse_unknown(environ)
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
+    values, origins = _from_config(environ.get(CONFIG))
     for name, field in Settings.model_fields.items():
-        origins[name] = "default"
+        origins.setdefault(name, "default")
         for variable in names_of(name, field):
             if variable in environ:
                 values[name], origins[name] = environ[variable], variable
-            elif f"{variable}_FILE" in environ:
-                values[name], origins[name] = _from_file(f"{variable}_FILE", environ), f"{variable}_FILE"
-            if name in values:
+                break
+            if f"{variable}_FILE" in environ:
+                values[name] = _from_file(f"{variable}_FILE", environ[f"{variable}_FILE"])
+                origins[name] = f"{variable}_FILE"
                 break
     for name, value in given.items():
         if value is not None:
@@ -305,22 +309,63 @@ def names_of(name: str, field: FieldInfo) -> list[str]:
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | {CONFIG}
     for variable in environ:
         if not variable.startswith(PREFIX) or variable.startswith(NOT_SETTINGS):
             continue
-        if variable.removesuffix("_FILE") in known:
-            continue
-        close = difflib.get_close_matches(variable, known, n=1)
-        hint = f" Did you mean {close[0]}?" if close else " `headwater config` lists all settings."
-        raise BadSetting(f"{variable} is not a setting.{hint}")
+        if variable.removesuffix("_FILE") not in known:
+            raise BadSetting(f"{variable} is not a setting.{_closest(variable, known)}")
 
 
-def _from_file(variable: str, environ: Mapping[str, str]) -> str:
+def _closest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]}?" if close else " `headwater config` lists all settings."
+
+
+def _from_file(origin: str, file: str) -> str:
     try:
-        return Path(environ[variable]).read_text(encoding="utf-8").strip()
+        return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadSetting(f"{variable}: the file {environ[variable]} cannot be read ({error}).") from error
+        raise BadSetting(f"{origin}: the file {file} cannot be read ({error}).") from error
+
+
+def _from_config(named: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns what the settings file sets, and where each value is from. An empty name means that no file is read."""
+    file = Path(named) if named else next((one for one in CONFIG_FILES if named is None and one.is_file()), None)
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    if file is None:
+        return values, origins
+    for key, value in _toml(file).items():
+        name = key if key in Settings.model_fields else key.removesuffix("_file")
+        origin = f"{key} in {file}"
+        if name not in Settings.model_fields:
+            raise BadSetting(f"{origin} is not a setting.{_closest(key, Settings.model_fields)}")
+        if name in values:
+            raise BadSetting(f"{file} sets both {name} and {name}_file. Choose one.")
+        written = _as_environment(value, origin)
+        values[name], origins[name] = (written if name == key else _from_file(origin, written)), origin
+    return values, origins
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadSetting(f"The settings file {file} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSetting(f"The settings file {file} is not TOML: {error}.") from error
+
+
+def _as_environment(value: Any, origin: str) -> str:
+    """Returns a value as the environment would have it, so that both are understood in the same way."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    raise BadSetting(f"{origin} has to be text, a number, true, false or a list of texts.")
 
 
 def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:

@@ -292,7 +292,12 @@ def restore(db: Database, archive: Archive, *, images: Path, key_id: str | None,
         raise SchemaMismatch(f"This backup was made by a newer Headwater (schema {found.schema}). Update this program.")
     if found.key.secrets and found.key.id != key_id and not any_key:
         raise BadInput(_other_key(found.key, key_id))
-    db.condition.expect_restore()
+    with db.condition.restoring():
+        _fill(db, archive, images)
+    return found
+
+
+def _fill(db: Database, archive: Archive, images: Path) -> None:
     if not db.read_now(backup.is_empty):
         raise AlreadyThere(
             "The store is not empty, and a backup takes the place of everything. Restore into another one, or delete "
@@ -300,9 +305,9 @@ def restore(db: Database, archive: Archive, *, images: Path, key_id: str | None,
         )
     for path in archive.images:
         files.save(images, path, archive.image(path))
+    found = archive.manifest
     tables = [Columns(table.name, tuple(table.columns)) for table in found.tables]
     db.alter_now(backup.fill, found.schema, tables, archive.rows, found.sequences)
-    return found
 
 
 def _other_key(needed: KeyNeeded, present: str | None) -> str:

@@ -15,7 +15,7 @@ from headwater import wire
 from headwater.app import sources
 from headwater.cli.session import Json, configure_logs, opened_parts, run_async, say
 from headwater.errors import BadSetting
-from headwater.settings import Settings, load
+from headwater.settings import CONFIG, Settings, load
 from headwater.wire import Parts
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def demo(
     from headwater.sim.internet import internet
 
     with internet(seed) as there, tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
-        loaded = load({}, host=host, port=port, **demo_settings(there, Path(folder)))
+        loaded = load({CONFIG: ""}, host=host, port=port, **demo_settings(there, Path(folder)))
         # More often than anybody may be asked in earnest.
         loaded = loaded._replace(settings=loaded.settings.model_copy(update={"check_interval_seconds": CHECK_SECONDS}))
         configure_logs(loaded.settings.log_level, loaded.settings.log_format)

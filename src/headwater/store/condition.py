@@ -12,7 +12,8 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from headwater.errors import StoreDamaged, StoreLost, StoreUnavailable
 RECENT_SECONDS = 30.0
 LEAST_FREE_BYTES = 8 * 1024 * 1024
 MARKER = ".marker"
+UNFINISHED_RESTORE = ".restoring"
 _MARKED = """Headwater stored data in {name}, beside this file. If that file is missing, Headwater does not begin with
 an empty one. To begin with an empty store on purpose, delete this file as well.
 """
@@ -129,13 +131,32 @@ class Condition:
             found = os.stat(self.file)
             self._inode = found.st_dev, found.st_ino
 
-    def expect_restore(self) -> None:
-        """Lets this process fill a store that is gone or not there yet. Until it has, nobody begins with an empty one:
-        the marker is left before the first row is written."""
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Lets this process fill a store that is gone or not there yet. A file beside it says so: if the process is
+        killed, nobody begins with an empty store where one was to be restored."""
         self._is_restoring = True
-        if self.file:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.leave_marker()
+        unfinished = self._unfinished_restore()
+        try:
+            if unfinished and self.file:
+                self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                unfinished.touch()
+            yield
+        finally:
+            if unfinished:
+                unfinished.unlink(missing_ok=True)
+
+    def check_is_restored(self) -> None:
+        """Raises StoreLost if a restore was killed, so that there is nothing here but a promise."""
+        unfinished = self._unfinished_restore()
+        if unfinished and unfinished.exists() and not self._is_restoring:
+            raise StoreLost(
+                f"A restore into {self.file} did not finish. Run `headwater restore` again. To begin with an empty"
+                f" store instead, delete {unfinished}."
+            )
+
+    def _unfinished_restore(self) -> Path | None:
+        return self.file.with_name(self.file.name + UNFINISHED_RESTORE) if self.file else None
 
     def leave_marker(self) -> None:
         """Remembers beside the file that there is a store, so that nobody starts with an empty one by mistake."""

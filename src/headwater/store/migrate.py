@@ -32,8 +32,11 @@ def _current(conn: Connection) -> str | None:
 
 
 def upgrade(db: Database, revision: str = "head") -> None:
+    found = current(db)
+    if found is None:
+        db.condition.check_is_restored()
     # Alembic stays in memory once it is loaded, and at most starts there is nothing to do.
-    if revision != "head" or current(db) != head():
+    if revision != "head" or found != head():
         db.alter_now(_run, "upgrade", revision)
 
 
