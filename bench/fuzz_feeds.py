@@ -26,7 +26,7 @@ from types import FrameType
 
 from headwater.errors import SourceFailure
 from headwater.model import Page, Post
-from headwater.sources.rss import read_feed
+from headwater.sources.feeds import read_feed
 from headwater.text import printable, text_hash
 from headwater.urls import LINK_SCHEMES
 from unsafe import unsafe_in

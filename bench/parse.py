@@ -22,8 +22,7 @@ from unittest.mock import patch
 
 from headwater.errors import ReadFailed
 from headwater.model import Page
-from headwater.sources import rss
-from headwater.sources.feeds import posts
+from headwater.sources.feeds import parse_feed, posts, read_feed
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("HEADWATER_TEST_DATA") or ROOT.parent / "shared" / "data")
@@ -53,14 +52,14 @@ def pages(bodies: list[bytes]) -> list[Page]:
     found = []
     for body in bodies:
         with suppress(ReadFailed):
-            found.append(rss.read_feed(body, url="https://a.example/feed", content_type=None, received_at=RECEIVED))
+            found.append(read_feed(body, url="https://a.example/feed", content_type=None, received_at=RECEIVED))
     return found
 
 
 def parsed(bodies: list[bytes]) -> None:
     for body in bodies:
         with suppress(ReadFailed):
-            rss.parse_feed(body, None)
+            parse_feed(body, None)
 
 
 def measured(bodies: list[bytes], rounds: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ from lxml import etree
 from api.watched import SOURCE
 from headwater.errors import BadDocument
 from headwater.follow import opml
-from headwater.follow.opml import Outline
+from headwater.follow.add import Outline
 
 
 def test_sources_come_with_title_and_folder_each_address_once() -> None:

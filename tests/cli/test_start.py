@@ -7,7 +7,18 @@ import sys
 
 HEAVY = {"fastapi", "alembic", "uvicorn", "numpy", "trafilatura", "playwright", "confluent_kafka", "jinja2"}
 # What a server that runs for months does without until somebody needs it.
-HEAVY_FOR_A_SERVER = {"alembic", "cryptography", "rich", "pygments", "trafilatura", "feedparser", "nh3", "numpy"}
+HEAVY_FOR_A_SERVER = {
+    "alembic",
+    "cryptography",
+    "rich",
+    "pygments",
+    "trafilatura",
+    "feedparser",
+    "nh3",
+    "numpy",
+    "lxml",
+    "selectolax",
+}
 LOADED = "import sys; import headwater.cli.commands; print(' '.join(sys.modules))"
 
 

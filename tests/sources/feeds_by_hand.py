@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from headwater.model import Page, Post
-from headwater.sources.rss import read_feed
+from headwater.sources.feeds import read_feed
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 URL = "https://a.example/blog/feed.xml"

@@ -12,7 +12,7 @@ import expectations as expected
 import pytest
 
 from headwater.errors import ReadFailed
-from headwater.sources.rss import read_feed
+from headwater.sources.feeds import read_feed
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "feeds.md"
 RECEIVED = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 from feeds_by_hand import NOON
 
 from headwater.model import Facts, Page
-from headwater.sources.rss import read_feed
+from headwater.sources.feeds import read_feed
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "feeds"
 FEEDS = sorted(path for path in FOLDER.iterdir() if not path.name.endswith(".expected.json"))

@@ -11,7 +11,7 @@ import pytest
 from feeds_by_hand import NOON, atom, only, read, rss
 
 from headwater.errors import Blocked, EmptyAnswer, NotAFeed, ReadFailed, TooDeep
-from headwater.sources.rss import read_feed
+from headwater.sources.feeds import read_feed
 from support.growth import assert_cost_is_linear
 
 # What is made to take minutes has to be done with long before; a test that hangs is ended here.

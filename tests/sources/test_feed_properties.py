@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headwater.errors import SourceFailure
 from headwater.model import Page
-from headwater.sources.rss import read_feed
+from headwater.sources.feeds import read_feed
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "bench"))

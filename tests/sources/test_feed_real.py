@@ -12,7 +12,7 @@ import pytest
 
 from headwater.errors import ReadFailed
 from headwater.model import Page
-from headwater.sources.rss import read_feed
+from headwater.sources.feeds import read_feed
 from headwater.text import cleaned_by_parser, printable
 from headwater.text.tidy import tidied
 

@@ -76,6 +76,15 @@ def test_the_migrations_make_exactly_the_tables_that_the_code_works_with(empty: 
     migrate.check(empty)
 
 
+def test_an_upgrade_in_a_child_leaves_nothing_of_it_in_the_process(empty_url: str) -> None:
+    upgrade = (
+        "import sys; from headwater.store import migrate; from headwater.store.db import Database;"
+        "db = Database(sys.argv[1]); migrate.upgrade_in_a_child(db); migrate.check(db); print(' '.join(sys.modules))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", upgrade, empty_url], check=True, capture_output=True, text=True)
+    assert "alembic" not in loaded.stdout.split()
+
+
 def test_the_schema_goes_back_to_nothing_and_forward_again(empty: Database) -> None:
     migrate.upgrade(empty)
     migrate.downgrade(empty, "base")

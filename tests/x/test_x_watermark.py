@@ -6,6 +6,7 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
@@ -13,6 +14,7 @@ from sqlalchemy import Connection, select
 from headwater.crawl.record import record
 from headwater.crawl.visit import listing
 from headwater.crawl.visit.walk import COMPLETED
+from headwater.errors import TimedOut
 from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import Reader, Request, Response, Visit
@@ -90,6 +92,7 @@ def test_whatever_an_account_does_every_post_is_stored_once_and_none_is_missed(
         if step.forgets:
             sim.forget_pages()
         before, had = mark_of(db, source_id), stored(db, source_id)
+        goes_on = is_unfinished(db, source_id)
         ended = take(db, way, source_id, step)
         after, have = mark_of(db, source_id), stored(db, source_id)
         assert had.keys() <= have.keys()
@@ -97,11 +100,50 @@ def test_whatever_an_account_does_every_post_is_stored_once_and_none_is_missed(
         checkpoint = checkpoint_of(db, source_id)
         if checkpoint.status != COMPLETED:
             assert after == before
-        elif ended.outcome == "unchanged" or checkpoint.started_at == sim.clock.now():  # it did not go on half way
-            there = {post.version_at(sim.clock.now()).id: post for post in listed(sim, name, by_search)}
+        elif not goes_on:  # else the top of the list was seen earlier, and the next visit sees what is new there
+            there = numbered(sim, name, by_search)
             begins = begins or min((id for id, post in there.items() if post.id in have), default=None)
             assert_holds_all([post for id, post in there.items() if id >= (begins or 0)], have, sim.clock.now())
     assert (checkpoint.status, ended.outcome) in {(COMPLETED, "ok"), (COMPLETED, "unchanged"), (COMPLETED, "empty")}
+
+
+class CutOff(Reaching):
+    """Access to X that breaks off after so many requests."""
+
+    left = 1
+
+    async def fetch(self, request: Request) -> Response:
+        if self.left == 0:
+            raise TimedOut("X did not answer in time.")
+        self.left -= 1
+        return await super().fetch(request)
+
+
+@pytest.mark.parametrize("by_search", [False, True])
+def test_what_appears_while_a_crawl_stands_still_is_found_by_the_visit_after_it(
+    db: Database, owner: Reader, by_search: bool
+) -> None:
+    name = f"c{uuid7()[-12:]}"
+    busy = Habits()._replace(posts_per_day=1500.0, edited=0.5, deleted=0.3)
+    sim = simulated({name: busy}, seed=1, limits=Limits(requests=0))
+    sim.clock.advance(2 * HOUR)
+    typed = f"x: from:{name}" if by_search else f"@{name}"
+    source_id = db.write_now(follow, owner, typed, sim.clock.now()).source_id
+    way, cut_off = Reaching(sim, answer, f"Bearer {sim.token}"), CutOff(sim, answer, f"Bearer {sim.token}")
+    take(db, way, source_id, GOOD)
+    begins = min(id for id, post in numbered(sim, name, by_search).items() if post.id in stored(db, source_id))
+    sim.clock.advance(HOUR / 6)
+    assert take(db, cut_off, source_id, GOOD._replace(page_size=10)).outcome == "failed"
+    before = mark_of(db, source_id)
+    sim.clock.advance(HOUR / 6)
+    take(db, way, source_id, GOOD)  # goes on below what the first page had
+    assert checkpoint_of(db, source_id).status == COMPLETED
+    there = numbered(sim, name, by_search)
+    have = stored(db, source_id)
+    missing = [id for id, post in there.items() if id >= begins and post.id not in have]
+    assert before < mark_of(db, source_id) < min(missing)  # they appeared above the first page in the meantime
+    take(db, way, source_id, GOOD)
+    assert_holds_all([there[id] for id in there if id >= begins], stored(db, source_id), sim.clock.now())
 
 
 def take(db: Database, way: AtOnce, source_id: int, step: Step) -> Visit:
@@ -115,10 +157,12 @@ def take(db: Database, way: AtOnce, source_id: int, step: Step) -> Visit:
     return ended
 
 
-def listed(sim: SimX, name: str, by_search: bool) -> list[SimPost]:
+def numbered(sim: SimX, name: str, by_search: bool) -> dict[int, SimPost]:
+    """What is listed now, by the id that it has now: an edit gives a post a new one."""
     now = sim.clock.now()
     there = [post for post in sim.posts[name] if post.is_listed(now)]
-    return [post for post in there if not by_search or post.version_at(now).since <= now - NOT_YET_FOUND]
+    found = [post for post in there if not by_search or post.version_at(now).since <= now - NOT_YET_FOUND]
+    return {post.version_at(now).id: post for post in found}
 
 
 def assert_holds_all(due: list[SimPost], have: dict[int, str], now: datetime) -> None:
@@ -145,4 +189,10 @@ def mark_of(db: Database, source_id: int) -> int:
 
 def checkpoint_of(db: Database, source_id: int) -> Any:
     query = select(checkpoints).where(checkpoints.c.source_id == source_id)
-    return db.read_now(lambda conn: conn.execute(query).one())
+    return db.read_now(lambda conn: conn.execute(query).one_or_none())
+
+
+def is_unfinished(db: Database, source_id: int) -> bool:
+    """Whether the next visit goes on with a crawl that an earlier one began."""
+    checkpoint = checkpoint_of(db, source_id)
+    return checkpoint is not None and checkpoint.status != COMPLETED

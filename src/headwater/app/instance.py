@@ -17,6 +17,7 @@ from headwater.sources import x
 from headwater.store import migrate, sources
 from headwater.store.db import Database
 from headwater.store.db import sqlite_version as sqlite_version
+from headwater.store.migrate import upgrade_in_a_child as upgrade_in_a_child
 from headwater.store.people import accounts
 from headwater.store.posts import hot
 from headwater.store.sources import limits

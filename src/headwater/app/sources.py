@@ -13,15 +13,14 @@ from typing_extensions import TypedDict
 from headwater import urls
 from headwater.app.shapes import Example, Time
 from headwater.errors import AlreadyThere, BadInput, NotFound
-from headwater.follow import add, opml
-from headwater.follow.add import Imported
+from headwater.follow import add
+from headwater.follow.add import Imported, Outline
 from headwater.follow.add import follow as follow
 from headwater.follow.add import follow_all as follow_all
 from headwater.follow.add import unfollow as unfollow
 from headwater.follow.discovery import choices
 from headwater.follow.discovery import try_address as try_address
 from headwater.follow.discovery import try_file as try_file
-from headwater.follow.opml import Outline
 from headwater.model import Credential, Reader
 from headwater.sources import DEFAULT, KINDS
 from headwater.store import sources, visits
@@ -151,6 +150,8 @@ def follow_at(
 
 def read_opml(document: bytes) -> list[Outline]:
     """Reads what an OPML document lists. Raises BadDocument if it is not one."""
+    from headwater.follow import opml  # its parser is loaded by those who need it
+
     return opml.read(document)
 
 
@@ -158,7 +159,7 @@ async def import_opml(
     db: Database, reader: Reader, document: bytes, now: Callable[[], datetime], seal: Seal, most: int = 0
 ) -> Imported:
     """Follows everything that an OPML document lists. An address that cannot be used does not stop the others."""
-    return await follow_list(db, reader, await asyncio.to_thread(opml.read, document), now, seal, most)
+    return await follow_list(db, reader, await asyncio.to_thread(read_opml, document), now, seal, most)
 
 
 async def follow_starter_set(
@@ -196,6 +197,8 @@ async def follow_list(
 
 def export_opml(conn: Connection, reader: Reader, now: datetime) -> ExportedList:
     """Writes what the reader follows as an OPML document."""
+    from headwater.follow import opml
+
     followed = sources.watched(conn, reader, now)
     return ExportedList(opml.write(followed), len(followed))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headwater import wire
-from headwater.app import sources
+from headwater.app import instance, sources
 from headwater.cli.session import Json, configure_logs, opened_parts, run_async, say
 from headwater.errors import BadSetting
 from headwater.settings import CONFIG, Settings, load
@@ -34,6 +34,7 @@ def up(
 ) -> None:
     """Run Headwater: the pages, the API and the crawl loop, until Ctrl-C."""
     with opened_parts(host=host, port=port, log_format="json" if as_json else None) as parts:
+        instance.upgrade_in_a_child(parts.db)
         _serve(parts, crawl=crawl)
 
 

@@ -12,7 +12,6 @@ from headwater import urls
 from headwater.errors import BadAddress, BadInput, NotFound, TooManySources
 from headwater.events import catalogue
 from headwater.events.catalogue import SourceFacts, SubscriptionEnd
-from headwater.follow.opml import Outline
 from headwater.model import Credential, Event, Reader
 from headwater.sources import DEFAULT, KINDS
 from headwater.store import sources
@@ -21,6 +20,14 @@ from headwater.store.sources import Added, NewSource
 
 AT_ONCE = 1000  # sources in one transaction
 Seal = Callable[[str], Credential]
+
+
+class Outline(NamedTuple):
+    """One source of a list such as OPML. `folder` is the path of outlines above it, or else its first category."""
+
+    address: str
+    title: str | None = None
+    folder: str | None = None
 
 
 class Imported(NamedTuple):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from lxml import etree
 
 from headwater.errors import BadDocument
+from headwater.follow.add import Outline
 from headwater.store.sources import WatchedSource
 from headwater.text import plain, printable
 
@@ -24,14 +24,6 @@ SLASH_IN_NAME = "\u2215"
 
 # An ampersand that starts no entity: feed readers do export titles and addresses unescaped.
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#[xX][0-9a-fA-F]+);)")
-
-
-class Outline(NamedTuple):
-    """One source of the list. `folder` is the path of outlines above it, or else its first category."""
-
-    address: str
-    title: str | None = None
-    folder: str | None = None
 
 
 def read(document: bytes) -> list[Outline]:

@@ -120,7 +120,7 @@ def history(
 
 
 def _times(account: SimAccount, begins: datetime, lasts: timedelta, seed: int) -> list[datetime]:
-    chance = random.Random(f"{seed}:{account.handle}")
+    chance = random.Random(f"{seed}:{account.id}")  # a world is the same whatever its accounts are called
     gap, at, times = 86_400 / account.habits.posts_per_day, begins, []
     while at < begins + lasts:
         times.append(at)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
-
-from headwater.sources.feeds.encoding import as_utf8
+from headwater.sources.encoding import as_utf8
 from headwater.text import plain
 from headwater.urls import joined, safe_link
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 MAX_LINKS = 30
 MAX_PAGE = 2_000_000
@@ -53,13 +54,15 @@ _JSON_FEED = re.compile(rb"\s*\{(?>.{0,4000}?\"version\"\s*:\s*\"https?:\\?/\\?/
 
 
 def looks_like_feed(body: bytes) -> bool:
-    """Whether a document starts like a feed; `rss.read_feed` has the last word."""
+    """Whether a document starts like a feed; `feeds.read_feed` has the last word."""
     start = as_utf8(body[:65_536], None)
     return _FEED_START.match(start) is not None or _JSON_FEED.match(start) is not None
 
 
 def links_in_page(body: bytes, url: str) -> list[FeedLink]:
     """Returns the feeds that a page links to, best first; feeds of comments last."""
+    from selectolax.lexbor import LexborHTMLParser  # only parser processes need it
+
     page = LexborHTMLParser(as_utf8(body[:MAX_PAGE], None).decode("utf-8", "replace"))
     base = _base_of(page, url)
     ranked: dict[str, tuple[tuple[int, ...], FeedLink]] = {}

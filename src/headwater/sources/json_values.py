@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from headwater.errors import EmptyAnswer, NotAFeed, ReadFailed, TooDeep
-from headwater.sources.web_page import page_instead
 from headwater.text import printable
 
 Json = dict[str, Any]
@@ -38,6 +37,8 @@ def _read_leniently(body: bytes, sender: str, reason: orjson.JSONDecodeError) ->
 
 def _not_json(body: bytes, sender: str, reason: orjson.JSONDecodeError) -> ReadFailed:
     if b"<html" in body[:2000].lower():
+        from headwater.sources.web_page import page_instead  # loads parsers of HTML, which JSON does not need
+
         return page_instead(body)
     return NotAFeed(f"The answer from {sender} looks like JSON but cannot be read: {reason}.")
 

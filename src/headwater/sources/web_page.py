@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from headwater.errors import Blocked, EmptyAnswer, NotAFeed, ReadFailed, TooDeep
 from headwater.model import Response
-from headwater.sources.feeds.encoding import as_utf8, is_utf8, repaired_utf8
+from headwater.sources.encoding import as_utf8, is_utf8, repaired_utf8
 from headwater.text import nests_deeply
 from headwater.urls import joined
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -38,6 +39,21 @@ def upgrade(db: Database, revision: str = "head") -> None:
     # Alembic stays in memory once it is loaded, and at most starts there is nothing to do.
     if revision != "head" or found != head():
         db.alter_now(_run, "upgrade", revision)
+
+
+def upgrade_in_a_child(db: Database) -> None:
+    """Upgrades the schema in a process that ends afterwards: what migrations load, 15 MB, would stay in this one.
+
+    Call it before there are connections and threads. It raises nothing. If it fails, `upgrade` does the same here, and
+    raises what was wrong.
+    """
+    child = os.fork()
+    if child == 0:
+        try:
+            upgrade(db)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
 
 
 def contents(conn: Connection) -> dict[str, int]:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from headwater.model import Enclosure, Facts, Page, Post, Reference
 from headwater.sources.dates import parse_date, plausible
+from headwater.sources.encoding import undo_double_encoding
 from headwater.sources.feeds.elements import point_of
-from headwater.sources.feeds.encoding import undo_double_encoding
 from headwater.text import clean_html, looks_like_html, plain, printable, text_as_html, text_hash
 from headwater.urls import identity, joined, safe_link, without_tracking
 

@@ -18,8 +18,8 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from headwater.errors import NotAFeed, TooDeep
+from headwater.sources.encoding import repaired_utf8
 from headwater.sources.feeds.elements import USUAL_ADDRESS
-from headwater.sources.feeds.encoding import repaired_utf8
 from headwater.sources.feeds.posts import MAX_POSTS, NO_TEXT, RawEntry, RawFeed, RawLink, RawText
 
 MAX_ENTITIES = 300

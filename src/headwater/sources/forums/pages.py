@@ -438,10 +438,6 @@ def nothing_found(page: ForumPage, reason: str) -> ReadFailed:
     return ReadFailed(reason)
 
 
-def is_json(response: Response) -> bool:
-    return response.body[:64].lstrip()[:1] in (b"{", b"[")
-
-
 def json_document(response: Response) -> Json:
     try:
         document = parsed_json(response.body)

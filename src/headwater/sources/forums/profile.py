@@ -20,13 +20,16 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from headwater.errors import BadInput
-from headwater.sources.web_page import ForumPage
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+    from headwater.sources.web_page import ForumPage
 
 # In the order in which a page is checked for their signs. Software with names of its own for everything comes first;
 # phpBB uses words that others use too.
@@ -206,7 +209,6 @@ def _minutes(offset: str) -> int | None:
 _ATTRIBUTE = re.compile(r"(?P<css>.*?)@(?P<attribute>[\w:-]+)", re.DOTALL)
 _PATTERN_PART = re.compile(r"\{number\}|\{id\}|\*")
 _PATTERN_WORDS = {"{number}": r"(\d{1,20})", "{id}": r"([\w-]{1,100})", "*": r"[^/?#]*"}
-_EMPTY_PAGE = LexborHTMLParser("")
 
 
 class Selector(NamedTuple):
@@ -229,9 +231,12 @@ def _selector(text: str) -> Selector:
 
 def check_selectors(name: str, line: str) -> None:
     """Raises BadInput if an alternative is not a CSS selector."""
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # for the few sources that have selectors
+
+    empty = LexborHTMLParser("")
     for selector in alternatives(line):
         try:
-            _EMPTY_PAGE.css_first(selector.css or "*")
+            empty.css_first(selector.css or "*")
         except SelectolaxError as error:
             raise BadInput(f"{name}: {selector.css!r} is not a CSS selector.") from error
 

@@ -1,4 +1,4 @@
-"""The text and images of an article. trafilatura finds the text; it is trimmed and written as clean HTML.
+"""Articles: their text and images. trafilatura finds the text; it is trimmed and written as clean HTML.
 
 If trafilatura finds much less than the page has in paragraphs, the paragraphs of the page are the text.
 
@@ -17,17 +17,21 @@ from lxml import etree
 from lxml.etree import _Element
 from lxml.html import HtmlElement
 
-from headwater.model import Image
-from headwater.sources.sites.metadata import Metadata
+from headwater.errors import ReadFailed
+from headwater.model import Facts, Image, Item, Page, Post, Response
+from headwater.sources.dates import plausible
+from headwater.sources.sites.metadata import Metadata, metadata_of
 from headwater.sources.sites.prose import blocks_of, prose_of
+from headwater.sources.sites.settings import FORMAT
 from headwater.sources.sites.trimming import Block, block_of, trimmed
-from headwater.sources.web_page import NewsPage
-from headwater.text import clean_html, plain
+from headwater.sources.web_page import NewsPage, blocked, news_page
+from headwater.text import clean_html, plain, text_hash
 from headwater.urls import identity, safe_link
 
 MAX_IMAGES = 30
 MAX_ALT = 500
 SMALLEST = 120  # pixels
+SHORTEST = 60  # letters; less is a caption or a notice, not an article
 _IMAGE_SOURCES = ("data-src", "data-original", "data-lazy-src", "data-srcset", "srcset", "src")
 _DECORATION = re.compile(
     r"(?:^|[/_.-])(?:logo|icon|avatar|gravatar|sprite|spacer|blank|pixel|badge|emoji|button|placeholder)s?(?:[/_.-]|\d|$)|\.svg(?:\?|$)",
@@ -234,3 +238,28 @@ def _link(value: str | None, base: str) -> str | None:
 def _is_small(node: HtmlElement) -> bool:
     sizes = [size.removesuffix("px") for name in ("width", "height") if (size := (node.get(name) or "").strip())]
     return any(size.isascii() and size.isdigit() and int(size[:6]) < SMALLEST for size in sizes)
+
+
+def read_article(item: Item, response: Response) -> Page:
+    """Returns the article of an item. Its id is the item's; the page only decides its address."""
+    page = news_page(response)
+    metadata = metadata_of(page, response.received_at)
+    article = article_in(page, metadata)
+    if len(article.text) < SHORTEST:
+        raise blocked(page.source, "the article") or ReadFailed("No article text was found on the page.")
+    title = metadata.title or item.title
+    published = metadata.published or plausible(item.created_at, response.received_at)
+    post = Post(
+        source_post_id=item.id,
+        url=metadata.url,
+        title=title,
+        content=article.html,
+        author=metadata.author,
+        created_at=published or response.received_at,
+        text_hash=text_hash(title, article.html),
+        dated=published is not None,
+        updated_at=metadata.modified,
+        lang=metadata.language,
+        images=article.images,
+    )
+    return Page([post], None, Facts(format=FORMAT))

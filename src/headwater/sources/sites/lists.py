@@ -1,14 +1,16 @@
-"""Lists that a news site keeps for programs: JSON, with articles at the paths that the settings give, and sitemaps.
+"""Lists of articles: web pages with links, and what a site keeps for programs, JSON and sitemaps.
 
-Sitemaps are plain ones, those for news, and their indexes; compressed or not.
+In JSON, articles are at the paths that the settings give. Sitemaps are plain ones, those for news, and their indexes;
+compressed or not. `read_list` is the way in.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from hashlib import blake2b
 from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -16,18 +18,33 @@ from urllib.parse import urlsplit
 import orjson
 from lxml import etree
 
-from headwater.errors import AnswerBroken, AnswerTooLarge, ReadFailed, TooDeep
-from headwater.sources.dates import parse_date
+from headwater.errors import AnswerBroken, AnswerTooLarge, EmptyAnswer, NotAFeed, ReadFailed, TooDeep
+from headwater.model import Facts, Item, Page, Post, Response
+from headwater.sources.dates import parse_date, plausible
 from headwater.sources.feeds.repair import without_doctype
-from headwater.sources.sites.settings import NewsSettings, found_at, text_at
-from headwater.text import clean_html, looks_like_html, plain, text_as_html
-from headwater.urls import safe_link
+from headwater.sources.sites.links import discovered, linked_next_page, selected
+from headwater.sources.sites.metadata import metadata_of
+from headwater.sources.sites.page_kind import is_list
+from headwater.sources.sites.settings import (
+    FORMAT,
+    NewsSettings,
+    found_at,
+    list_request,
+    next_address,
+    pattern,
+    text_at,
+)
+from headwater.sources.web_page import blocked, news_page
+from headwater.text import clean_html, looks_like_html, plain, text_as_html, text_hash
+from headwater.urls import identity, safe_link
 
 MAX_ITEMS = 1_000
 MAX_TITLE = 1_000
 MAX_UNPACKED = 50_000_000
 MAX_ENTRIES = 10_000
 MAX_SITEMAP_TITLE = 300
+MAX_ID = 500
+FEWEST_TO_FOLLOW = 4
 
 
 class ListedArticle(NamedTuple):
@@ -185,3 +202,153 @@ def _entry(node: etree._Element, url: str) -> SitemapEntry | None:
 
 def _local(node: etree._Element) -> str:
     return str(node.tag).rpartition("}")[2]
+
+
+def read_list(settings: NewsSettings, response: Response, *, is_first: bool) -> Page:
+    """Returns the articles on a page of the list. Those that the list contains in full are posts right away."""
+    if not response.body.strip(b" \t\r\n\0"):
+        raise EmptyAnswer("The server sent an empty answer.")
+    form = settings.form if settings.form != "auto" else _form_of(response)
+    if form == "sitemap":
+        return _read_sitemap(settings, response)
+    if form == "json":
+        return _read_endpoint(settings, response)
+    return _read_links(settings, response, is_first)
+
+
+def recognised(response: Response) -> Mapping[str, Any] | None:
+    """Returns the settings with which the page can be followed as a list; None if it is not a list."""
+    if looks_like_sitemap(response.body):
+        return {"form": "sitemap"}
+    try:
+        page = news_page(response)
+    except ReadFailed:
+        return None
+    found = discovered(page)
+    return {} if len(found.links) >= FEWEST_TO_FOLLOW and is_list(page, found.links) else None
+
+
+def _read_links(settings: NewsSettings, response: Response, is_first: bool) -> Page:
+    page = news_page(response)
+    # A few links are not a list, but they can be the end of one.
+    fewest = FEWEST_TO_FOLLOW if is_first else 1
+    found = selected(page, settings.items) if settings.items else discovered(page, fewest)
+    items = [Item(_id(settings, link.url), link.url, link.text) for link in found.links]
+    items = _within(settings, items)
+    if not found.links and (failure := blocked(page.source, "the list")):
+        raise failure
+    if not found.links and is_first:
+        raise NotAFeed(_nothing_found(settings))
+    if "{" in settings.list:
+        ids = [int(item.id) for item in items if item.id.isascii() and item.id.isdigit()]
+        url = next_address(settings, response.url, ids, len(found.links), "")
+        by = "its number"
+    else:
+        following = linked_next_page(page)
+        url, by = (following.url, following.by) if following else (None, "")
+    metadata = metadata_of(page, response.received_at)
+    note = f"{len(items)} articles found by {found.by}" + (f", next page by {by}." if url else ".")
+    facts = Facts(FORMAT, metadata.title, response.url, metadata.language, truncated=found.truncated, note=note)
+    return Page([], list_request(url) if url else None, facts, _in_order(settings, items))
+
+
+def _read_sitemap(settings: NewsSettings, response: Response) -> Page:
+    found = read_sitemap(response.body, response.url)
+    if found.maps:
+        note = f"The newest of {len(found.maps)} sitemaps is read."
+        return Page([], list_request(found.maps[0]), Facts(FORMAT, whole=False, note=note))
+    items = [
+        Item(
+            _id(settings, entry.url),
+            entry.url,
+            entry.title,
+            entry.changed,
+            plausible(entry.published, response.received_at),
+        )
+        for entry in found.entries
+    ]
+    note = f"{len(items)} articles named by the sitemap."
+    return Page(
+        [], None, Facts(FORMAT, truncated=found.truncated, note=note), _in_order(settings, _within(settings, items))
+    )
+
+
+def _read_endpoint(settings: NewsSettings, response: Response) -> Page:
+    listed = read_endpoint(response.body, settings, response.url)
+    posts, items = [], []
+    for article in listed.articles:
+        id = article.id or _id(settings, article.url)
+        if article.content:
+            posts.append(_listed_post(article, id, response))
+        else:
+            published = plausible(article.published, response.received_at)
+            items.append(Item(id, article.url, article.title, article.mark, published))
+    ids = [int(one.id) for one in listed.articles if one.id.isascii() and one.id.isdigit()]
+    url = _next_of_endpoint(settings, response.url, ids, len(listed.articles), listed.cursor)
+    note = f"{len(listed.articles)} articles listed as JSON" + (", and more on the next page." if url else ".")
+    facts = Facts(FORMAT, truncated=listed.truncated, note=note)
+    return Page(posts, list_request(url) if url else None, facts, _in_order(settings, _within(settings, items)))
+
+
+def _next_of_endpoint(settings: NewsSettings, url: str, ids: list[int], count: int, cursor: str) -> str | None:
+    if "{" in settings.list:
+        return next_address(settings, url, ids, count, cursor)
+    # Without a template, what the answer names is the next address itself.
+    return safe_link(cursor, url) if cursor and count and safe_link(cursor, url) != url else None
+
+
+def _listed_post(article: ListedArticle, id: str, response: Response) -> Post:
+    published = plausible(article.published, response.received_at)
+    return Post(
+        source_post_id=id[:MAX_ID],
+        url=article.url,
+        title=article.title,
+        content=article.content,
+        author=article.author or None,
+        created_at=published or response.received_at,
+        text_hash=text_hash(article.title, article.content),
+        dated=published is not None,
+    )
+
+
+def _form_of(response: Response) -> str:
+    body = response.body.lstrip()
+    if looks_like_sitemap(body):
+        return "sitemap"
+    return "json" if body[:1] in (b"{", b"[") else "html"
+
+
+def _id(settings: NewsSettings, url: str) -> str:
+    """Returns the id in the address, if a pattern says where it is; else the normalised address."""
+    if settings.id_pattern and (found := pattern(settings.id_pattern).search(url)) and found[1]:
+        return found[1][:MAX_ID]
+    id = identity(url)
+    return id if len(id) <= MAX_ID else f"{id[:200]}#{blake2b(id.encode(), digest_size=12).hexdigest()}"
+
+
+def _within(settings: NewsSettings, items: list[Item]) -> list[Item]:
+    """Returns the items within `min_id` and `max_id`, and those whose ids are not numbers."""
+    low, high = settings.min_id, settings.max_id
+    if low is None and high is None:
+        return items
+    return [item for item in items if not _has_number(item) or (low or 0) <= int(item.id) <= (high or int(item.id))]
+
+
+def _has_number(item: Item) -> bool:
+    return item.id.isascii() and item.id.isdigit() and len(item.id) < 19
+
+
+def _in_order(settings: NewsSettings, items: list[Item]) -> tuple[Item, ...]:
+    """Returns the items in reading order.
+
+    Ascending lists start at the lowest id, so that the watermark never skips one.
+    """
+    if settings.order == "ascending" and all(map(_has_number, items)):
+        return tuple(sorted(items, key=lambda item: int(item.id)))
+    return tuple(items)
+
+
+def _nothing_found(settings: NewsSettings) -> str:
+    if settings.items:
+        return f"No link on the page matches the selector {settings.items}."
+    return "No list of articles was found on the page. If a script makes the list, set `render`; else set `items`."

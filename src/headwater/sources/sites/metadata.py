@@ -14,7 +14,7 @@ from lxml.etree import XPath
 from lxml.html import HtmlElement
 
 from headwater.sources.dates import parse_date, plausible
-from headwater.sources.feeds.encoding import undo_double_encoding
+from headwater.sources.encoding import undo_double_encoding
 from headwater.sources.feeds.posts import MAX_NAME, MAX_TITLE
 from headwater.sources.json_values import Json
 from headwater.sources.sites.byline import byline_of, is_name

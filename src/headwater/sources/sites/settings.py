@@ -15,13 +15,15 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote
 
 import msgspec
-from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from headwater.errors import BadAddress, BadSetting
+from headwater.model import Request
 from headwater.urls import split
 
 PLACEHOLDERS = ("page", "offset", "cursor", "min_id", "max_id")
 MAX_FOUND = 10_000
+ACCEPT = "text/html, application/xhtml+xml;q=0.9, application/json;q=0.8, application/xml;q=0.8, */*;q=0.1"
+FORMAT = "news"
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _STEP = re.compile(r"\.?([\w@$-]+)|\[(\*|-?\d{1,4})\]")
 _Text = Annotated[str, msgspec.Meta(max_length=2_000)]
@@ -78,6 +80,8 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def _check_selector(text: str) -> None:
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # for the few sources that have a selector
+
     try:
         LexborHTMLParser("<p>").css(text)
     except SelectolaxError as error:
@@ -249,3 +253,7 @@ def _number(text: str, otherwise: int) -> int:
 def _value(values: Mapping[str, str | int | None], name: str) -> str | int:
     value = values.get(name)
     return "" if value is None else value
+
+
+def list_request(url: str) -> Request:
+    return Request(url, (("Accept", ACCEPT),))
