@@ -14,6 +14,7 @@ from typing import Any
 import promises
 import typer
 
+from headwater.accounts.scopes import ROLES, SCOPES
 from headwater.api.document import openapi
 from headwater.cli.commands import app
 from headwater.cli.session import every
@@ -35,6 +36,7 @@ def documents() -> dict[str, str]:
         "reference/commands.md": "\n".join(_commands()),
         "reference/events.md": "\n".join(_events()),
         "reference/errors.md": "\n".join(_errors()),
+        "reference/scopes.md": "\n".join(_scopes()),
         "reference/schedule.md": "\n".join(_schedule()),
         "reference/api.md": markdown(openapi(), NOTE),
         "promises.md": promises.document(),
@@ -121,6 +123,25 @@ def _errors() -> Iterator[str]:
     for kind in all_errors():
         if kind is not HeadwaterError:
             yield f"| `{kind.code}` | {kind.status} | {kind.title}. |"
+    yield ""
+
+
+def _scopes() -> Iterator[str]:
+    yield f"""# Roles and scopes
+
+{NOTE}
+Every person has one role in their tenant. Every route of the API and every page names the scope that it needs. A
+session has all scopes of the role. A token has all of them, or those that it was made with; it never has more than its
+owner. Without the scope, the answer is a 403 with the code `insufficient_scope`.
+
+| role | what it is for |
+|---|---|"""
+    for role, meaning in ROLES.items():
+        yield f"| `{role}` | {meaning} |"
+    yield "\n| scope | allows you to | roles |\n|---|---|---|"
+    for scope in SCOPES.values():
+        where = "; only in the tenant that runs the instance" if scope.instance else ""
+        yield f"| `{scope.name}` | {scope.meaning} | {', '.join(scope.roles)}{where} |"
     yield ""
 
 

@@ -11,6 +11,7 @@
     │   └── TooManySources       more than one reader may follow
     ├── NotSignedIn              no valid session or token (401)
     ├── Forbidden                signed in, but not allowed (403)
+    │   └── InsufficientScope    the role or the token does not allow this
     ├── NotFound                 nothing there, or nothing you may see (404)
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
     ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
@@ -110,6 +111,10 @@ class NotSignedIn(HeadwaterError, code="not_signed_in", title="Sign in first", s
 
 
 class Forbidden(HeadwaterError, code="forbidden", title="Not allowed", status=403): ...
+
+
+class InsufficientScope(Forbidden, code="insufficient_scope", title="Your role or token does not allow this"):
+    """`facts` has `scope`, the one that is needed."""
 
 
 class NotFound(HeadwaterError, code="not_found", title="There is nothing here", status=404): ...

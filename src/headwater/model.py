@@ -300,9 +300,16 @@ class Decision(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """The person who asks: a user of a tenant."""
+    """The person who asks: a user of a tenant.
+
+    `role` is owner, operator, member or viewer. `scopes` are those of the token that is used; None: everything that the
+    role allows. `runs_instance` says that the tenant's owners and operators run the whole instance. What a reader may
+    do is decided in `accounts/scopes.py`.
+    """
 
     tenant_id: int
     user_id: int
     name: str
     role: str
+    scopes: frozenset[str] | None = None
+    runs_instance: bool = False

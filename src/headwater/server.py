@@ -55,6 +55,8 @@ def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
     app.include_router(document.router)
     for page in PAGES:
         app.include_router(page.router)
+    for route in auth.every_route(app):
+        auth.scope_of(route)  # fails at the start if a route names none
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     problems.install(app, show_problem)
     app.add_middleware(Edge, parts=parts, metrics=app.state.metrics)

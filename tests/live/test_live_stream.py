@@ -33,7 +33,7 @@ def another_reader(headwater: Running, name: str = "stranger") -> tuple[Reader, 
     def make(conn: Connection) -> Reader:
         now = headwater.parts.now()
         tenant = conn.execute(insert(tenants).values(name=name, created_at=now).returning(tenants.c.id)).scalar_one()
-        values = {"tenant_id": tenant, "name": name, "role": "reader", "created_at": now}
+        values = {"tenant_id": tenant, "name": name, "role": "member", "created_at": now}
         return Reader(tenant, conn.execute(insert(users).values(**values).returning(users.c.id)).scalar_one(), name, "")
 
     reader = headwater.parts.db.write_now(make)

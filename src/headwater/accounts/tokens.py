@@ -15,8 +15,13 @@ LOGIN_LINK_LIFE = timedelta(days=1)
 SESSION_LIFE = timedelta(days=30)
 
 
-def issue(conn: Connection, reader: Reader, kind: str, name: str, now: datetime) -> str:
-    """Makes a token. Kinds: `api` (valid until revoked), `login` (once, for a day), `session` (30 days)."""
+def issue(
+    conn: Connection, reader: Reader, kind: str, name: str, now: datetime, *, scopes: frozenset[str] | None = None
+) -> str:
+    """Makes a token. Kinds: `api` (valid until revoked), `login` (once, for a day), `session` (30 days).
+
+    Without scopes, it may do what its user may do.
+    """
     secret = f"hw_{kind}_{secrets.token_urlsafe(32)}"
     life = {"login": LOGIN_LINK_LIFE, "session": SESSION_LIFE}.get(kind)
     accounts.save_token(
@@ -27,6 +32,7 @@ def issue(conn: Connection, reader: Reader, kind: str, name: str, now: datetime)
         token_hash=fingerprint(secret),
         now=now,
         expires_at=now + life if life else None,
+        scopes=scopes,
     )
     return secret
 

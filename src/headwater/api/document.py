@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from headwater import __version__
 from headwater.api import events, health, posts, sources, stories, webhooks
 from headwater.app.shapes import examples
-from headwater.http.auth import COOKIE, OPEN_PATHS
+from headwater.http.auth import COOKIE, OPEN_PATHS, every_route, scope_of
 from headwater.http.problems import MEDIA_TYPE, refusals
 
 router = APIRouter()
@@ -33,6 +33,9 @@ Follow everything; read each story once.
 
 **Credentials.** Send `Authorization: Bearer hw_api_…` with a token that `headwater token` prints. A browser that opened
 the login link has a session cookie instead; then everything but GET also needs the form key of a page, as `X-Form-Key`.
+
+**Scopes.** Each operation names the scope that it needs. A token has all scopes of your role, or those that it was made
+with; without the scope, the answer is a 403 with the code `insufficient_scope`.
 
 **Pages.** Lists answer `{"items": […], "next_cursor": "…"}`. Send `next_cursor` back as `cursor` to get the next page;
 null means that this was the last one. A cursor stays right while new posts arrive.
@@ -128,9 +131,15 @@ def openapi() -> dict[str, Any]:
         "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
     }
     document["security"] = [{"token": []}, {"session": []}]
+    scopes = {
+        (route.path, method.lower()): scope_of(route) for route in every_route(app) for method in route.methods or ()
+    }
     for path, methods in document["paths"].items():
-        for operation in methods.values():
+        for method, operation in methods.items():
             _complete(path, operation)
+            scope = scopes[path, method]
+            if scope is not None:
+                operation["x-scope"] = scope
             if path in OPEN_PATHS:
                 operation["security"] = []
                 operation["responses"].pop("401", None)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -19,7 +19,7 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.errors import HeadwaterError
 from headwater.events.live import EventFilter, Listener, Live, ResumeToken
 from headwater.http import auth, routes
-from headwater.http.auth import CurrentReader, only_operators
+from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
 from headwater.http.routes import Cursor, Id, JsonRoute, Limit
 from headwater.http.state import WithLive, WithParts
@@ -35,9 +35,7 @@ _RESET = b'id: %b\nevent: reset\ndata: {"reason": "What came after your last eve
 
 log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/api", tags=["live"])
-dead_letter_router = APIRouter(
-    prefix="/api/dead-letters", tags=["dead letters"], dependencies=[Depends(only_operators)], route_class=JsonRoute
-)
+dead_letter_router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"], route_class=JsonRoute)
 
 
 class EventStream(StreamingResponse):
@@ -60,6 +58,7 @@ class EventStream(StreamingResponse):
     summary="Follow what happens (server-sent events)",
     response_class=StreamingResponse,
     responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": _EVENT}}}, **refusals(429)},
+    dependencies=[needs("posts:read")],
 )
 async def follow(
     request: Request,
@@ -122,7 +121,7 @@ def _refuse_too_many(live: Live, audience: EventFilter) -> None:
         raise HTTPException(503, "This server has as many live connections as it can hold. Try again later.", later)
 
 
-@dead_letter_router.get("", summary="List dead letters, newest first")
+@dead_letter_router.get("", summary="List dead letters, newest first", dependencies=[needs("log:read")])
 async def list_letters(
     parts: WithParts,
     state: Annotated[LetterState, Query(description="in which state")] = "dead",
@@ -134,7 +133,9 @@ async def list_letters(
     return routes.page_of(DeadLetterJson, found, limit, routes.cursor_of_row)
 
 
-@dead_letter_router.post("/replay", summary="Replay all dead letters", responses=refusals(404, 409))
+@dead_letter_router.post(
+    "/replay", summary="Replay all dead letters", responses=refusals(404, 409), dependencies=[needs("log:write")]
+)
 async def replay_letters(
     parts: WithParts,
     consumer: Annotated[str | None, Query(description="only those of this consumer")] = None,
@@ -147,13 +148,15 @@ async def replay_letters(
     )
 
 
-@dead_letter_router.get("/{letter_id}", summary="Show one dead letter")
+@dead_letter_router.get("/{letter_id}", summary="Show one dead letter", dependencies=[needs("log:read")])
 async def show_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """With the whole event, and the error of the last attempt."""
     return shaped(DeadLetterJson, await parts.db.read(event_log.dead_letter, letter_id))
 
 
-@dead_letter_router.post("/{letter_id}/replay", summary="Replay a dead letter", responses=refusals(409))
+@dead_letter_router.post(
+    "/{letter_id}/replay", summary="Replay a dead letter", responses=refusals(409), dependencies=[needs("log:write")]
+)
 async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """Gives the event its effect, once. If it fails again, `state` is `dead` as before and `error` says why."""
     return shaped(
@@ -161,7 +164,9 @@ async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     )
 
 
-@dead_letter_router.post("/{letter_id}/skip", summary="Skip a dead letter", responses=refusals(409))
+@dead_letter_router.post(
+    "/{letter_id}/skip", summary="Skip a dead letter", responses=refusals(409), dependencies=[needs("log:write")]
+)
 async def skip_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """The event has no effect, now or later. What waits behind it goes on."""
     return shaped(

@@ -12,7 +12,7 @@ from headwater.app.posts import ImageCountsJson, ImageJson, ImagesJson, Marked, 
 from headwater.app.shapes import PageJson, shaped
 from headwater.app.stories import StoryJson
 from headwater.http import routes
-from headwater.http.auth import CurrentReader
+from headwater.http.auth import CurrentReader, needs
 from headwater.http.routes import MAX_MARKED, Cursor, Flag, Id, JsonId, JsonRoute, Limit, StreamFilter
 from headwater.http.state import WithParts
 
@@ -33,7 +33,9 @@ class MarkedPosts(PostState):
     ids: list[JsonId] = Field(max_length=MAX_MARKED, description="the posts")
 
 
-@router.get("/stream", summary="Read the stream: stories, newest first", tags=["stream"])
+@router.get(
+    "/stream", summary="Read the stream: stories, newest first", tags=["stream"], dependencies=[needs("posts:read")]
+)
 async def read_stream(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[StoryJson]:
@@ -43,7 +45,7 @@ async def read_stream(
     return routes.page_of(StoryJson, found, limit, routes.cursor_of_story)
 
 
-@router.get("/posts", summary="List posts, newest first")
+@router.get("/posts", summary="List posts, newest first", dependencies=[needs("posts:read")])
 async def list_posts(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[PostJson]:
@@ -53,26 +55,26 @@ async def list_posts(
     return routes.page_of(PostJson, found, limit, routes.cursor_of_post)
 
 
-@router.post("/posts/mark", summary="Mark many posts")
+@router.post("/posts/mark", summary="Mark many posts", dependencies=[needs("posts:write")])
 async def mark_posts(parts: WithParts, reader: CurrentReader, wanted: MarkedPosts) -> Marked:
     """Sets `read` and/or `starred`. Ids that you cannot see are left out of the count."""
     marked = await parts.db.write(posts.mark, reader, wanted.ids, parts.now(), read=wanted.read, starred=wanted.starred)
     return {"marked": marked}
 
 
-@router.get("/posts/{post_id}", summary="Show one post")
+@router.get("/posts/{post_id}", summary="Show one post", dependencies=[needs("posts:read")])
 async def show_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> PostJson:
     """With its text as safe HTML, and what you did with it."""
     return shaped(PostJson, await parts.db.read(posts.one, reader, post_id))
 
 
-@router.patch("/posts/{post_id}", summary="Mark a post as read or starred")
+@router.patch("/posts/{post_id}", summary="Mark a post as read or starred", dependencies=[needs("posts:write")])
 async def mark_post(parts: WithParts, reader: CurrentReader, post_id: Id, wanted: PostState) -> PostJson:
     """Only the fields that are given change."""
     return shaped(PostJson, await parts.db.write(posts.mark_one, reader, post_id, parts.now(), **wanted.model_dump()))
 
 
-@router.get("/posts/{post_id}/versions", summary="What a post said, now and before")
+@router.get("/posts/{post_id}/versions", summary="What a post said, now and before", dependencies=[needs("posts:read")])
 async def list_versions(
     parts: WithParts,
     reader: CurrentReader,
@@ -88,14 +90,14 @@ async def list_versions(
     return {"post_id": post_id, "revision": found.revision, "thinned": found.thinned, "versions": shown}
 
 
-@image_router.get("/posts/{post_id}/images", summary="The images of a post")
+@image_router.get("/posts/{post_id}/images", summary="The images of a post", dependencies=[needs("posts:read")])
 async def list_images(parts: WithParts, reader: CurrentReader, post_id: Id) -> ImagesJson:
     """With the address of each, whether it is saved and where, or why not."""
     found = await parts.db.read(posts.images_of, reader, post_id)
     return {"post_id": post_id, "images": [shaped(ImageJson, one) for one in found]}
 
 
-@image_router.get("/images", summary="How many images are saved, wait or failed")
+@image_router.get("/images", summary="How many images are saved, wait or failed", dependencies=[needs("health:read")])
 async def count_images(parts: WithParts) -> ImageCountsJson:
     """Counted over all sources. `bytes` is how much the files take, each content once."""
     return await parts.db.read(posts.count_images)

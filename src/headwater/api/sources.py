@@ -12,7 +12,7 @@ from headwater.app.refresh import Refresh, RefreshAll, Scheduled, Task
 from headwater.app.shapes import PageJson, iso_or_none, shaped
 from headwater.app.sources import ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
 from headwater.http import routes
-from headwater.http.auth import CurrentReader
+from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
 from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Name
 from headwater.http.state import WithParts
@@ -59,7 +59,7 @@ class ScheduleFeed(BaseModel):
     force_immediate: Flag = Field(default=False, description="visit it now, whatever remains of its interval")
 
 
-@router.get("/sources", summary="List what you follow")
+@router.get("/sources", summary="List what you follow", dependencies=[needs("sources:read")])
 async def list_sources(
     parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[SourceJson]:
@@ -68,7 +68,13 @@ async def list_sources(
     return routes.page_of(SourceJson, found, limit, routes.cursor_of_row)
 
 
-@router.post("/sources", status_code=202, summary="Follow a source", responses=refusals(409))
+@router.post(
+    "/sources",
+    status_code=202,
+    summary="Follow a source",
+    responses=refusals(409),
+    dependencies=[needs("sources:write")],
+)
 async def add_source(parts: WithParts, reader: CurrentReader, wanted: NewSource) -> SourceJson:
     """Answers at once. The feed is found and read in the background; until then, `status` is `new`. Following it a
     second time is a 409, unless the source was retired: then it is visited again. Another name or password in the
@@ -86,7 +92,12 @@ async def add_source(parts: WithParts, reader: CurrentReader, wanted: NewSource)
     return shaped(SourceJson, source)
 
 
-@router.post("/sources/refresh", status_code=202, summary="Visit everything you follow now")
+@router.post(
+    "/sources/refresh",
+    status_code=202,
+    summary="Visit everything you follow now",
+    dependencies=[needs("sources:write")],
+)
 async def refresh_all(parts: WithParts, reader: CurrentReader) -> RefreshAll:
     """Each source is visited as soon as its host's turn comes."""
     asked = await refresh.request_all(parts.db, reader, parts.now)
@@ -94,7 +105,7 @@ async def refresh_all(parts: WithParts, reader: CurrentReader) -> RefreshAll:
     return {"asked": asked}
 
 
-@router.get("/sources/{source_id}", summary="Show one source and its past visits")
+@router.get("/sources/{source_id}", summary="Show one source and its past visits", dependencies=[needs("sources:read")])
 async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> SourceDetailJson:
     """With the number of its posts and its latest visits. `waits_for` says why a due source is not visited yet."""
     found = await parts.db.read(sources.detail, reader, source_id, parts.now())
@@ -107,7 +118,11 @@ async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) ->
     )
 
 
-@router.patch("/sources/{source_id}", summary="Rename a source, move it to a folder, or say how often to visit it")
+@router.patch(
+    "/sources/{source_id}",
+    summary="Rename a source, move it to a folder, or say how often to visit it",
+    dependencies=[needs("sources:write")],
+)
 async def arrange_source(parts: WithParts, reader: CurrentReader, source_id: Id, wanted: Arrangement) -> SourceJson:
     """Only the fields that are given change. However short the interval, a source is not visited more often than it
     allows, and a source that others follow is visited as often as they need it."""
@@ -117,13 +132,17 @@ async def arrange_source(parts: WithParts, reader: CurrentReader, source_id: Id,
     return shaped(SourceJson, changed)
 
 
-@router.delete("/sources/{source_id}", status_code=204, summary="Stop following a source")
+@router.delete(
+    "/sources/{source_id}", status_code=204, summary="Stop following a source", dependencies=[needs("sources:write")]
+)
 async def remove_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> None:
     """Its posts, and what you did with them, are there again when you follow it again."""
     await parts.db.write(sources.unfollow, reader, source_id, parts.now())
 
 
-@router.post("/sources/{source_id}/refresh", status_code=202, summary="Visit a source now")
+@router.post(
+    "/sources/{source_id}/refresh", status_code=202, summary="Visit a source now", dependencies=[needs("sources:write")]
+)
 async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> Refresh:
     """Answers at once. `already_running`: it is being visited at this moment."""
     visit = await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
@@ -136,6 +155,7 @@ async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id)
     status_code=202,
     summary="Schedule the next visit of a source",
     responses=refusals(404),
+    dependencies=[needs("sources:write")],
 )
 async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: ScheduleFeed) -> Scheduled:
     """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`, which goes before
@@ -147,7 +167,11 @@ async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: Schedul
     return scheduled
 
 
-@router.get("/queue/tasks/{task_id}", summary="Show a visit that was asked for, and its result")
+@router.get(
+    "/queue/tasks/{task_id}",
+    summary="Show a visit that was asked for, and its result",
+    dependencies=[needs("sources:read")],
+)
 async def show_task(
     parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(max_length=80, description="its id")]
 ) -> Task:
@@ -161,6 +185,7 @@ async def show_task(
     summary="Export what you follow as OPML",
     response_class=Response,
     responses={200: {"content": {OPML_TYPE: {"schema": {"type": "string"}, "example": _OPML}}}},
+    dependencies=[needs("sources:read")],
 )
 async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
     """With the folders and the names that you gave. Passwords of sources are left out."""
@@ -175,6 +200,7 @@ async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
     openapi_extra={
         "requestBody": {"required": True, "content": {OPML_TYPE: {"schema": {"type": "string"}, "example": _OPML}}}
     },
+    dependencies=[needs("sources:write")],
 )
 async def import_opml(parts: WithParts, reader: CurrentReader, request: Request) -> ImportReport:
     """The body is the document itself. An address that cannot be used is reported and does not stop the others."""

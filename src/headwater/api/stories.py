@@ -14,7 +14,7 @@ from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFoldi
 from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadConfiguration
 from headwater.http import routes
-from headwater.http.auth import CurrentReader
+from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
 from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Share
 from headwater.http.state import WithParts
@@ -85,6 +85,7 @@ class Folding(BaseModel):
     "/deduplicate/batch",
     summary="Fold these posts now",
     responses=refusals(400, 404, 409),
+    dependencies=[needs("stories:write")],
 )
 async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]) -> Run:
     """Posts that were decided about already are skipped. A wrong configuration is a 400 that names the field. While
@@ -105,7 +106,12 @@ async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[
     return shaped(Run, run)
 
 
-@router.get("/deduplicate/tasks/{task_id}", summary="Ask what came of a run", responses=_WRONG_FORM)
+@router.get(
+    "/deduplicate/tasks/{task_id}",
+    summary="Ask what came of a run",
+    responses=_WRONG_FORM,
+    dependencies=[needs("posts:read")],
+)
 async def show_run(
     parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$")]
 ) -> TaskJson:
@@ -114,7 +120,12 @@ async def show_run(
     return shaped(TaskJson, found, result=found.result)
 
 
-@router.get("/deduplicate/groups", summary="List stories of several posts", responses=_WRONG_FORM)
+@router.get(
+    "/deduplicate/groups",
+    summary="List stories of several posts",
+    responses=_WRONG_FORM,
+    dependencies=[needs("posts:read")],
+)
 async def list_groups(
     parts: WithParts,
     reader: CurrentReader,
@@ -136,7 +147,10 @@ async def list_groups(
 
 
 @router.get(
-    "/deduplicate/groups/{group_id}", summary="Show a story, its members and why they are in it", responses=_WRONG_FORM
+    "/deduplicate/groups/{group_id}",
+    summary="Show a story, its members and why they are in it",
+    responses=_WRONG_FORM,
+    dependencies=[needs("posts:read")],
 )
 async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> GroupJson:
     """With the rule, the score and the reason of each member, and every decision about them. A story that was undone is
@@ -144,13 +158,23 @@ async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> G
     return shaped(GroupJson, await parts.db.read(stories.group, reader, group_id))
 
 
-@router.get("/deduplicate/posts/{post_id}", summary="Show the story that a post is in", responses=_WRONG_FORM)
+@router.get(
+    "/deduplicate/posts/{post_id}",
+    summary="Show the story that a post is in",
+    responses=_WRONG_FORM,
+    dependencies=[needs("posts:read")],
+)
 async def show_group_of_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> GroupJson:
     """If its story was undone, the answer is the story as it was, with `undone`. 404 if it was never in one."""
     return shaped(GroupJson, await parts.db.read(stories.group_of_post, reader, post_id))
 
 
-@router.get("/deduplicate/tweets/{tweet_id}", summary="Show the story that a post of X is in", responses=_WRONG_FORM)
+@router.get(
+    "/deduplicate/tweets/{tweet_id}",
+    summary="Show the story that a post of X is in",
+    responses=_WRONG_FORM,
+    dependencies=[needs("posts:read")],
+)
 async def show_group_of_tweet(
     parts: WithParts, reader: CurrentReader, tweet_id: Annotated[str, Path(pattern=r"^[0-9]{1,19}$")]
 ) -> GroupJson:
@@ -163,6 +187,7 @@ async def show_group_of_tweet(
     "/deduplicate/groups/{group_id}",
     summary="Undo a story: its posts are separate again and stay so",
     responses=refusals(400, 403, 409),
+    dependencies=[needs("stories:write")],
 )
 async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id, everybody: ForEverybody = False) -> Done:
     """It is undone for your group of readers. A story that was undone already is a 409."""
@@ -174,6 +199,7 @@ async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id, ever
     "/deduplicate/posts/{post_id}/apart",
     summary="Say that a post is not the same as the rest of its story",
     responses=refusals(400, 403, 409),
+    dependencies=[needs("stories:write")],
 )
 async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, everybody: ForEverybody = False) -> Done:
     """Its repeats leave with it. They are not folded again for your group of readers. If its story was undone already,
@@ -182,19 +208,23 @@ async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, everybo
     return {"success": True, "post_ids": left, "for_everybody": everybody}
 
 
-@router.get("/folding", summary="How the stream is folded for you")
+@router.get("/folding", summary="How the stream is folded for you", dependencies=[needs("posts:read")])
 async def show_folding(parts: WithParts, reader: CurrentReader) -> FoldingJson:
     """What is folded into one entry: nothing, repeats of a text, or all posts about one event."""
     return shaped(FoldingJson, await parts.db.read(stories.fold_settings, reader))
 
 
-@router.put("/folding", summary="Choose how the stream is folded for you")
+@router.put("/folding", summary="Choose how the stream is folded for you", dependencies=[needs("posts:write")])
 async def choose_folding(parts: WithParts, reader: CurrentReader, wanted: Folding) -> FoldingJson:
     """It applies to everything you read from now on; no post is changed by it."""
     return shaped(FoldingJson, await parts.db.write(stories.choose_folding, reader, wanted.level, wanted.threshold))
 
 
-@router.put("/folding/sources/{source_id}", summary="Choose whether posts of a source are folded")
+@router.put(
+    "/folding/sources/{source_id}",
+    summary="Choose whether posts of a source are folded",
+    dependencies=[needs("posts:write")],
+)
 async def choose_source(
     parts: WithParts,
     reader: CurrentReader,

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
+from headwater.accounts.scopes import may
 from headwater.app import log
 from headwater.app.shapes import Example, Time, iso, shaped
 from headwater.crawl import monitors
@@ -87,7 +88,7 @@ def activity(conn: Connection, reader: Reader, now: datetime, *, minutes: int, l
     return Activity(
         log_health.events_by_minute(conn, now, minutes),
         log_health.visits_by_outcome(conn, now - timedelta(minutes=minutes)),
-        log.list_dead_letters(conn, limit=letters) if log.is_operator(reader) else [],
+        log.list_dead_letters(conn, limit=letters) if may(reader, "log:read") else [],
     )
 
 

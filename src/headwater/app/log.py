@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from headwater.app.shapes import Example, Time
-from headwater.errors import AlreadyThere, BadInput, BadSetting, Forbidden, NotFound
+from headwater.errors import AlreadyThere, BadInput, BadSetting, NotFound
 from headwater.events import catalogue, replay
 from headwater.events.delivery import Consumer
 from headwater.events.live import EventFilter, Listener, Live, ResumeToken, is_expired, read_resume_token
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from headwater.events.kafka.connector import Cluster, KafkaFinding
 
 
-OPERATORS = frozenset({"owner"})
 LetterState = Literal["retrying", "waiting", "dead", "replayed", "skipped"]
 
 
@@ -37,16 +36,6 @@ class Joined(NamedTuple):
     listener: Listener
     seen: ResumeToken | None
     is_lost: bool
-
-
-def is_operator(reader: Reader) -> bool:
-    """Whether a reader runs the instance and may see dead letters, which hold events of everybody."""
-    return reader.role in OPERATORS
-
-
-def check_operator(reader: Reader) -> None:
-    if not is_operator(reader):
-        raise Forbidden("Dead letters are for those who run this Headwater.")
 
 
 def list_dead_letters(

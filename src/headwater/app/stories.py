@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
+from headwater.accounts.scopes import may
 from headwater.app.shapes import Example, Time, example, shaped
 from headwater.consumers import fold
 from headwater.consumers.fold import Folding, FoldOptions
@@ -116,14 +117,13 @@ def group_named(conn: Connection, reader: Reader, some_id: int) -> Group:
     return _group(conn, reader, [], parted) or _no_story(f"There is no story {some_id}, and no post {some_id} in one.")
 
 
-def may_undo_for_everybody(conn: Connection, reader: Reader) -> bool:
-    """Whether a reader runs this Headwater: an owner of its first tenant."""
-    first = accounts.owner(conn)
-    return first is not None and (reader.tenant_id, reader.role) == (first.tenant_id, first.role)
+def may_undo_for_everybody(reader: Reader) -> bool:
+    """Whether a reader runs the instance and may decide what all tenants see."""
+    return may(reader, "admin")
 
 
 def view(conn: Connection, reader: Reader, story_id: int) -> StoryView:
-    return StoryView(group(conn, reader, story_id), may_undo_for_everybody(conn, reader) and accounts.has_guests(conn))
+    return StoryView(group(conn, reader, story_id), may_undo_for_everybody(reader) and accounts.has_guests(conn))
 
 
 def undo(conn: Connection, reader: Reader, story_id: int, now: datetime, *, everybody: bool = False) -> list[int]:
@@ -139,7 +139,7 @@ def undo_named(conn: Connection, reader: Reader, some_id: int, now: datetime, *,
 
 def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime, *, everybody: bool = False) -> list[int]:
     """Takes a post out of its story. Returns the posts that left it, which include its repeats."""
-    _check_may(conn, reader, everybody=everybody)
+    _check_may(reader, everybody=everybody)
     story = _live(group_of_post(conn, reader, post_id), f"The post {post_id} was taken out of its story already.")
     if everybody:
         left = fold.part(conn, post_id, reader, now)
@@ -149,7 +149,7 @@ def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime, *, e
 
 
 def _undo(conn: Connection, reader: Reader, story: Group, now: datetime, *, everybody: bool) -> list[int]:
-    _check_may(conn, reader, everybody=everybody)
+    _check_may(reader, everybody=everybody)
     _live(story, f"The story {story.story_id} was undone already.")
     first = story.members[0].post_id
     if everybody:
@@ -159,8 +159,8 @@ def _undo(conn: Connection, reader: Reader, story: Group, now: datetime, *, ever
     return story.visible(left)
 
 
-def _check_may(conn: Connection, reader: Reader, *, everybody: bool) -> None:
-    if everybody and not may_undo_for_everybody(conn, reader):
+def _check_may(reader: Reader, *, everybody: bool) -> None:
+    if everybody and not may_undo_for_everybody(reader):
         raise Forbidden("Only those who run this Headwater can undo a story for everybody. Undo it for yourselves.")
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterator
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request
+from fastapi import Depends, FastAPI, Request, params
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from headwater.accounts import tokens
-from headwater.app.log import check_operator
-from headwater.errors import Forbidden, NotSignedIn
+from headwater.accounts.scopes import SCOPES, may
+from headwater.errors import Forbidden, InsufficientScope, NotSignedIn
 from headwater.http.state import parts_of
 from headwater.model import Reader
 from headwater.wire import Parts
@@ -21,6 +24,7 @@ from headwater.wire import Parts
 COOKIE = "headwater_session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login"})
+UNSCOPED_PATHS = frozenset({"/logout", "/api/docs", "/api/openapi.json"})  # for everybody who is signed in
 OPEN_PREFIX = "/static/"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -31,6 +35,10 @@ class Caller(NamedTuple):
 
     reader: Reader
     session: str | None = None
+
+    def may(self, scope: str) -> bool:
+        """Whether the caller has this scope."""
+        return may(self.reader, scope)
 
     @property
     def form_key(self) -> str:
@@ -92,9 +100,43 @@ def reader_of(request: Request) -> Reader:
 CurrentReader = Annotated[Reader, Depends(reader_of)]
 
 
-def only_operators(reader: CurrentReader) -> None:
-    """Refuses everybody who does not run the instance."""
-    check_operator(reader)
+@dataclass(frozen=True)
+class RequiredScope:
+    """The scope that a route needs. Found among its dependencies by whoever documents or tests it."""
+
+    name: str
+
+    def __call__(self, request: Request) -> None:
+        reader = reader_of(request)
+        if may(reader, self.name):
+            return
+        by_role = may(reader._replace(scopes=None), self.name)
+        who = "This token" if by_role else f"The role {reader.role}"
+        meaning = SCOPES[self.name].meaning
+        raise InsufficientScope(f"{who} does not have the scope {self.name} ({meaning}).", scope=self.name)
+
+
+def needs(scope: str) -> params.Depends:
+    """Declares the scope of a route, as one of its `dependencies`."""
+    assert scope in SCOPES, scope
+    return params.Depends(RequiredScope(scope))
+
+
+def scope_of(route: APIRoute) -> str | None:
+    """Returns the scope that a route needs; None: it is open, or for everybody who is signed in."""
+    for one in route.dependant.dependencies:
+        if isinstance(one.call, RequiredScope):
+            return one.call.name
+    assert route.path in OPEN_PATHS | UNSCOPED_PATHS, f"{route.path} names no scope"
+    return None
+
+
+def every_route(app: FastAPI) -> Iterator[APIRoute]:
+    """Yields the routes of an application. It keeps those of its routers inside of them."""
+    for route in app.routes:
+        for one in getattr(getattr(route, "original_router", route), "routes", [route]):
+            if isinstance(one, APIRoute):
+                yield one
 
 
 def start_session(response: Response, secret: str, *, secure: bool) -> None:

@@ -14,7 +14,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match, Mount
 from typing_extensions import TypedDict
 
-from headwater.errors import BadInput, HeadwaterError, NotFound, NotSignedIn, StoreUnavailable, UnknownParameter
+from headwater.errors import (
+    BadInput,
+    HeadwaterError,
+    InsufficientScope,
+    NotFound,
+    NotSignedIn,
+    StoreUnavailable,
+    UnknownParameter,
+)
 
 RETRY_AFTER_SECONDS = 5
 MEDIA_TYPE = "application/problem+json"
@@ -103,6 +111,9 @@ def of_error(error: HeadwaterError) -> Problem:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if isinstance(error, NotSignedIn):
         headers["WWW-Authenticate"] = 'Bearer realm="headwater"'
+    if isinstance(error, InsufficientScope):  # RFC 6750
+        scope = error.facts.get("scope", "")
+        headers["WWW-Authenticate"] = f'Bearer realm="headwater", error="insufficient_scope", scope="{scope}"'
     return Problem(error.status, error.code, error.title, error.detail, error.facts, headers)
 
 

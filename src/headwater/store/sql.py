@@ -5,8 +5,8 @@
   for each combination, made by a cached function.
 - Up to five parameters are `?`, in order. More are `:name`, passed by name. `IN (?)` and `IN (:name)` take a list.
 - Rows have names: `row=` is a NamedTuple with a field for each column, and the rows are of that type. A field that is a
-  datetime, a bool, a mapping or a list is converted from what the driver returns. `value` and `values` are for queries
-  of one column; two or three columns may be unpacked where they are used.
+  datetime, a bool, a mapping, a list or a frozenset is converted from what the driver returns. `value` and `values` are
+  for queries of one column; two or three columns may be unpacked where they are used.
 
 Statements are run by the driver, not by SQLAlchemy, which provides connections, transactions and the schema.
 """
@@ -165,6 +165,8 @@ def _conversion(hint: Any) -> Callable[[Any], Any] | None:
         return moment
     if bool in kinds:
         return bool
+    if frozenset in kinds:
+        return lambda value: frozenset(json_value(value))
     return json_value if kinds & {dict, list, Mapping, Sequence} else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from headwater import wire
@@ -15,7 +15,7 @@ from headwater.app.log import DeadLetterJson
 from headwater.app.shapes import shaped
 from headwater.events.health import Figure
 from headwater.http import state
-from headwater.http.auth import CurrentReader, only_operators
+from headwater.http.auth import CurrentReader, caller_of, needs
 from headwater.http.routes import Id
 from headwater.http.state import WithLive, WithParts
 from headwater.store.visits.metrics import HourMetrics
@@ -59,7 +59,7 @@ _NAMES = {
 }
 
 
-@router.get("/health")
+@router.get("/health", dependencies=[needs("health:read")])
 async def health_page(request: Request, parts: WithParts, live: WithLive, reader: CurrentReader) -> Response:
     figures = await state.figures(parts, live)
     found = await parts.db.read(health.activity, reader, parts.now(), minutes=MINUTES, letters=LETTERS)
@@ -78,30 +78,30 @@ async def health_page(request: Request, parts: WithParts, live: WithLive, reader
         visits=[(outcome, found.visits.get(outcome, 0)) for outcome in OUTCOMES],
         lags=[(figure, min(1.0, (figure.value or 0.0) / (figure.limit or 1.0))) for figure in lags],
         letters=found.letters,
-        is_operator=log.is_operator(reader),
+        is_operator=caller_of(request).may("log:read"),
         chart=(formatting.CHART_WIDTH, formatting.CHART_HEIGHT),
     )
 
 
-@router.get("/health/letters/{letter_id}", dependencies=[Depends(only_operators)])
+@router.get("/health/letters/{letter_id}", dependencies=[needs("log:read")])
 async def letter_page(request: Request, parts: WithParts, letter_id: Id) -> Response:
     letter = await parts.db.read(log.dead_letter, letter_id)
     return show(request, "letter.html", letter=letter, data=shaped(DeadLetterJson, letter)["data"], section="health")
 
 
-@router.post("/health/letters/replay", dependencies=[Depends(only_operators)])
+@router.post("/health/letters/replay", dependencies=[needs("log:write")])
 async def replay_all(parts: WithParts) -> Response:
     await log.replay_dead_letters(parts.db, parts.consumers, parts.now)
     return go("/health#letters")
 
 
-@router.post("/health/letters/{letter_id}/replay", dependencies=[Depends(only_operators)])
+@router.post("/health/letters/{letter_id}/replay", dependencies=[needs("log:write")])
 async def replay(parts: WithParts, letter_id: Id) -> Response:
     await parts.db.write(log.replay_dead_letter, parts.consumers, letter_id, parts.now())
     return go(f"/health/letters/{letter_id}")
 
 
-@router.post("/health/letters/{letter_id}/skip", dependencies=[Depends(only_operators)])
+@router.post("/health/letters/{letter_id}/skip", dependencies=[needs("log:write")])
 async def skip(parts: WithParts, letter_id: Id) -> Response:
     await parts.db.write(log.skip_dead_letter, parts.consumers, letter_id, parts.now())
     return go(f"/health/letters/{letter_id}")
@@ -112,7 +112,7 @@ def name_of(figure: Figure) -> str:
     return f"{name} {figure.consumer}" if figure.consumer else name
 
 
-@router.get("/crawling")
+@router.get("/crawling", dependencies=[needs("health:read")])
 async def crawling_page(request: Request, parts: WithParts, reader: CurrentReader) -> Response:
     now = parts.now()
     budget = wire.reddit_budget(parts.settings)

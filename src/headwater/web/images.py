@@ -19,7 +19,7 @@ from starlette.responses import Response
 from headwater import wire
 from headwater.app import posts
 from headwater.errors import BadAddress
-from headwater.http.auth import CurrentReader
+from headwater.http.auth import CurrentReader, needs
 from headwater.http.state import WithParts
 from headwater.store.images import ImageRecord
 
@@ -95,7 +95,7 @@ def _placeholder(alt: str, address: str) -> str:
     return f'{_WITHHELD} title="{host}">{words}</span>'
 
 
-@router.get("/images/{content_hash}")
+@router.get("/images/{content_hash}", dependencies=[needs("posts:read")])
 async def image(
     request: Request,
     parts: WithParts,

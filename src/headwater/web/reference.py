@@ -36,6 +36,7 @@ class Operation(NamedTuple):
     status: str
     answer: str | None
     home: str
+    scope: str | None
 
     @property
     def anchor(self) -> str:
@@ -71,6 +72,7 @@ def markdown(document: Mapping[str, Any], note: str) -> str:
     for operation in operations(document):
         parts.append(f"## {operation.method} {operation.path}")
         parts.append(f"{operation.summary}. {operation.description}".strip())
+        parts.append(f"Scope: `{operation.scope}`." if operation.scope else "It needs no credentials.")
         if operation.parameters:
             rows = [f"| `{one.name}` | {one.where} | {one.kind} | {one.meaning} |" for one in operation.parameters]
             parts.append("\n".join(["| parameter | in | type | meaning |", "|---|---|---|---|", *rows]))
@@ -96,6 +98,7 @@ def _operation(
         status,
         _example_of(operation["responses"][status], schemas),
         home,
+        operation.get("x-scope"),
     )
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from headwater.app import crawling, refresh, sources
 from headwater.errors import AlreadyThere, BadInput
 from headwater.http import routes
-from headwater.http.auth import CurrentReader
+from headwater.http.auth import CurrentReader, needs
 from headwater.http.routes import AnyId, Id, Name, Next
 from headwater.http.state import WithParts
 from headwater.model import Reader
@@ -26,7 +26,7 @@ BEST = 10  # posts of a cached listing that are shown
 router = APIRouter()
 
 
-@router.get("/sources")
+@router.get("/sources", dependencies=[needs("sources:read")])
 async def sources_page(
     request: Request,
     parts: WithParts,
@@ -72,7 +72,7 @@ async def _sources_page(
     )
 
 
-@router.post("/sources")
+@router.post("/sources", dependencies=[needs("sources:write")])
 async def add(
     request: Request,
     parts: WithParts,
@@ -99,7 +99,7 @@ async def add(
     return go(next)
 
 
-@router.get("/sources/rows")
+@router.get("/sources/rows", dependencies=[needs("sources:read")])
 async def rows(
     request: Request,
     parts: WithParts,
@@ -120,14 +120,14 @@ async def rows(
     )
 
 
-@router.post("/sources/refresh")
+@router.post("/sources/refresh", dependencies=[needs("sources:write")])
 async def refresh_all(parts: WithParts, reader: CurrentReader) -> Response:
     await refresh.request_all(parts.db, reader, parts.now)
     parts.wake()
     return go("/sources")
 
 
-@router.post("/sources/opml")
+@router.post("/sources/opml", dependencies=[needs("sources:write")])
 async def import_opml(
     request: Request, parts: WithParts, reader: CurrentReader, document: Annotated[UploadFile, File()]
 ) -> Response:
@@ -137,7 +137,7 @@ async def import_opml(
     return show(request, "imported.html", done=done, section="sources")
 
 
-@router.post("/sources/starter")
+@router.post("/sources/starter", dependencies=[needs("sources:write")])
 async def add_starter_set(
     parts: WithParts, reader: CurrentReader, groups: Annotated[list[str] | None, Form()] = None
 ) -> Response:
@@ -147,7 +147,7 @@ async def add_starter_set(
     return go("/")
 
 
-@router.get("/sources/{source_id}")
+@router.get("/sources/{source_id}", dependencies=[needs("sources:read")])
 async def source_page(request: Request, parts: WithParts, reader: CurrentReader, source_id: Id) -> Response:
     now = parts.now()
     found = await parts.db.read(sources.detail, reader, source_id, now)
@@ -172,14 +172,14 @@ async def source_page(request: Request, parts: WithParts, reader: CurrentReader,
     )
 
 
-@router.post("/sources/{source_id}/refresh")
+@router.post("/sources/{source_id}/refresh", dependencies=[needs("sources:write")])
 async def refresh_one(parts: WithParts, reader: CurrentReader, source_id: Id, next: Next = "/sources") -> Response:
     await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
     parts.wake()
     return go(next)
 
 
-@router.post("/sources/{source_id}/interval")
+@router.post("/sources/{source_id}/interval", dependencies=[needs("sources:write")])
 async def choose_interval(
     parts: WithParts, reader: CurrentReader, source_id: Id, minutes: Annotated[str, Form(max_length=10)] = ""
 ) -> Response:
@@ -191,13 +191,13 @@ async def choose_interval(
     return go(f"/sources/{source_id}")
 
 
-@router.post("/sources/{source_id}/unfollow")
+@router.post("/sources/{source_id}/unfollow", dependencies=[needs("sources:write")])
 async def unfollow(parts: WithParts, reader: CurrentReader, source_id: Id) -> Response:
     await parts.db.write(sources.unfollow, reader, source_id, parts.now())
     return go("/sources")
 
 
-@router.post("/sources/{source_id}/checkpoint/clear")
+@router.post("/sources/{source_id}/checkpoint/clear", dependencies=[needs("sources:write")])
 async def clear_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> Response:
     await parts.db.write(crawling.clear_checkpoint, reader, source_id, parts.now())
     return go(f"/sources/{source_id}")

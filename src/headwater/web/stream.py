@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from headwater.app import posts, sources, stories
 from headwater.http import routes
-from headwater.http.auth import CurrentReader
+from headwater.http.auth import CurrentReader, needs
 from headwater.http.edge import page_policy
 from headwater.http.routes import MAX_MARKED, AnyId, Id, Next, StreamFilter
 from headwater.http.state import WithParts
@@ -23,7 +23,7 @@ PAGE = 40
 router = APIRouter()
 
 
-@router.get("/")
+@router.get("/", dependencies=[needs("posts:read")])
 async def stream_page(
     request: Request,
     parts: WithParts,
@@ -59,7 +59,7 @@ def link(wanted: Filter, **changes: Any) -> str:
     return f"/?{query}" if query else "/"
 
 
-@router.get("/posts/{post_id}")
+@router.get("/posts/{post_id}", dependencies=[needs("posts:read")])
 async def post_page(
     request: Request, parts: WithParts, reader: CurrentReader, post_id: Id, images: bool = False
 ) -> Response:
@@ -80,7 +80,7 @@ async def post_page(
     return page
 
 
-@router.get("/posts/{post_id}/content")
+@router.get("/posts/{post_id}/content", dependencies=[needs("posts:read")])
 async def post_content(request: Request, parts: WithParts, reader: CurrentReader, post_id: Id) -> Response:
     """Renders only the text of a post, for the stream to open in place."""
     found = await parts.db.read(posts.view, reader, post_id)
@@ -88,7 +88,7 @@ async def post_content(request: Request, parts: WithParts, reader: CurrentReader
     return show(request, "content.html", post=found.post, images=shown)
 
 
-@router.post("/posts/mark")
+@router.post("/posts/mark", dependencies=[needs("posts:write")])
 async def mark_read(
     parts: WithParts,
     reader: CurrentReader,
@@ -99,7 +99,7 @@ async def mark_read(
     return go(next)
 
 
-@router.post("/posts/{post_id}/mark")
+@router.post("/posts/{post_id}/mark", dependencies=[needs("posts:write")])
 async def mark_post(
     parts: WithParts,
     reader: CurrentReader,
@@ -112,13 +112,13 @@ async def mark_post(
     return go(next)
 
 
-@router.get("/stories/{story_id}")
+@router.get("/stories/{story_id}", dependencies=[needs("posts:read")])
 async def story_page(request: Request, parts: WithParts, reader: CurrentReader, story_id: Id) -> Response:
     story, offers_everybody = await parts.db.read(stories.view, reader, story_id)
     return show(request, "story.html", story=story, offers_everybody=offers_everybody, section="stream")
 
 
-@router.post("/stories/{story_id}/undo")
+@router.post("/stories/{story_id}/undo", dependencies=[needs("stories:write")])
 async def undo_story(
     parts: WithParts,
     reader: CurrentReader,
@@ -130,19 +130,19 @@ async def undo_story(
     return go(next)
 
 
-@router.post("/posts/{post_id}/apart")
+@router.post("/posts/{post_id}/apart", dependencies=[needs("stories:write")])
 async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, next: Next = "/") -> Response:
     await parts.db.write(stories.take_out, reader, post_id, parts.now())
     return go(next)
 
 
-@router.get("/folding")
+@router.get("/folding", dependencies=[needs("posts:read")])
 async def folding_page(request: Request, parts: WithParts, reader: CurrentReader) -> Response:
     wanted = await parts.db.read(stories.fold_settings, reader)
     return show(request, "folding.html", wanted=wanted, level=parts.settings.fold, section="stream")
 
 
-@router.post("/folding")
+@router.post("/folding", dependencies=[needs("posts:write")])
 async def choose_folding(
     parts: WithParts,
     reader: CurrentReader,

@@ -56,6 +56,7 @@ def show(request: Request, template: str, status: int = 200, *, section: str = "
     page = _environment.get_template(template).render(
         section=section,
         signed_in=caller is not None,
+        may=caller.may if caller else _nothing,
         form_key=caller.form_key if caller else "",
         here=here(request),
         now=parts.now(),
@@ -65,6 +66,11 @@ def show(request: Request, template: str, status: int = 200, *, section: str = "
         **context,
     )
     return HTMLResponse(page, status)
+
+
+def _nothing(scope: str) -> bool:
+    """What somebody may do who is not signed in."""
+    return False
 
 
 def show_problem(request: Request, problem: Problem) -> HTMLResponse:

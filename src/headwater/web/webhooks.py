@@ -11,7 +11,7 @@ from headwater.app import webhooks
 from headwater.app.webhooks import Created
 from headwater.errors import BadInput
 from headwater.http import routes
-from headwater.http.auth import CurrentReader
+from headwater.http.auth import CurrentReader, needs
 from headwater.http.routes import Id
 from headwater.http.state import WithParts
 from headwater.model import Reader
@@ -40,7 +40,7 @@ def state_of(one: Webhook | Delivery) -> StateLabel:
     return _STATES[one.status if isinstance(one, Webhook) else one.state]
 
 
-@router.get("/webhooks")
+@router.get("/webhooks", dependencies=[needs("webhooks:read")])
 async def webhooks_page(request: Request, parts: WithParts, reader: CurrentReader) -> Response:
     return await _webhooks_page(request, parts, reader)
 
@@ -71,7 +71,7 @@ async def _webhooks_page(
     )
 
 
-@router.post("/webhooks")
+@router.post("/webhooks", dependencies=[needs("webhooks:write")])
 async def add(
     request: Request,
     parts: WithParts,
@@ -87,7 +87,7 @@ async def add(
     return await _webhooks_page(request, parts, reader, made=made)
 
 
-@router.get("/webhooks/{webhook_id}")
+@router.get("/webhooks/{webhook_id}", dependencies=[needs("webhooks:read")])
 async def webhook_page(
     request: Request, parts: WithParts, reader: CurrentReader, webhook_id: Id, cursor: str | None = None
 ) -> Response:
@@ -105,14 +105,14 @@ async def webhook_page(
     )
 
 
-@router.post("/webhooks/{webhook_id}/test")
+@router.post("/webhooks/{webhook_id}/test", dependencies=[needs("webhooks:write")])
 async def send_ping(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> Response:
     await parts.db.write(webhooks.ping, reader, webhook_id, parts.now())
     parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")
 
 
-@router.post("/webhooks/{webhook_id}/active")
+@router.post("/webhooks/{webhook_id}/active", dependencies=[needs("webhooks:write")])
 async def pause_or_resume(
     parts: WithParts, reader: CurrentReader, webhook_id: Id, active: Annotated[bool, Form()]
 ) -> Response:
@@ -121,13 +121,13 @@ async def pause_or_resume(
     return go(f"/webhooks/{webhook_id}")
 
 
-@router.post("/webhooks/{webhook_id}/remove")
+@router.post("/webhooks/{webhook_id}/remove", dependencies=[needs("webhooks:write")])
 async def remove(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> Response:
     await parts.db.write(webhooks.remove, reader, webhook_id)
     return go("/webhooks")
 
 
-@router.post("/webhooks/{webhook_id}/deliveries/{delivery_id}/replay")
+@router.post("/webhooks/{webhook_id}/deliveries/{delivery_id}/replay", dependencies=[needs("webhooks:write")])
 async def replay(parts: WithParts, reader: CurrentReader, webhook_id: Id, delivery_id: Id) -> Response:
     await parts.db.write(webhooks.replay, reader, webhook_id, delivery_id, parts.now())
     parts.new_events.send()

@@ -10,19 +10,24 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store.sql import portable
+from headwater.store.sql import json_text, portable
 
-_READER = "u.tenant_id, u.id, u.name, u.role FROM users u"
-_owner = portable(f"SELECT {_READER} WHERE u.role = 'owner' ORDER BY u.id LIMIT 1", row=Reader)
+_USERS = "users u JOIN tenants n ON n.id = u.tenant_id"
+_owner = portable(
+    f"""SELECT u.tenant_id, u.id, u.name, u.role, NULL, n.runs_instance FROM {_USERS}
+    WHERE u.role = 'owner' AND n.runs_instance ORDER BY u.id LIMIT 1""",
+    row=Reader,
+)
 _more_tenants = portable("SELECT 1 FROM tenants ORDER BY id LIMIT 1 OFFSET 1")
-_add_tenant = portable("INSERT INTO tenants (name, created_at) VALUES (?, ?) RETURNING id")
+_add_tenant = portable("INSERT INTO tenants (name, runs_instance, created_at) VALUES (?, ?, ?) RETURNING id")
 _add_user = portable("INSERT INTO users (tenant_id, name, role, created_at) VALUES (?, ?, ?, ?) RETURNING id")
 _add_token = portable(
-    """INSERT INTO api_tokens (tenant_id, user_id, kind, name, token_hash, created_at, expires_at)
-    VALUES (:tenant_id, :user_id, :kind, :name, :token_hash, :created_at, :expires_at)"""
+    """INSERT INTO api_tokens (tenant_id, user_id, kind, name, token_hash, created_at, expires_at, scopes)
+    VALUES (:tenant_id, :user_id, :kind, :name, :token_hash, :created_at, :expires_at, :scopes)"""
 )
 _bearer = portable(
-    f"""SELECT {_READER} JOIN api_tokens t ON t.user_id = u.id
+    f"""SELECT u.tenant_id, u.id, u.name, u.role, t.scopes, n.runs_instance
+    FROM {_USERS} JOIN api_tokens t ON t.user_id = u.id
     WHERE t.kind = ? AND t.token_hash = ? AND (t.expires_at IS NULL OR t.expires_at > ?)""",
     row=Reader,
 )
@@ -46,13 +51,13 @@ def has_guests(conn: Connection) -> bool:
 
 
 def make_owner(conn: Connection, now: datetime) -> Reader:
-    """Returns the first user of the first tenant, who is created by the first call."""
+    """Returns the first owner of the tenant that runs the instance. The first call creates both."""
     found = owner(conn)
     if found:
         return found
-    tenant_id = _add_tenant.value(conn, "default", now)
+    tenant_id = _add_tenant.value(conn, "default", True, now)
     user_id = _add_user.value(conn, tenant_id, "owner", "owner", now)
-    return Reader(tenant_id, user_id, "owner", "owner")
+    return Reader(tenant_id, user_id, "owner", "owner", runs_instance=True)
 
 
 def save_token(
@@ -64,6 +69,7 @@ def save_token(
     token_hash: bytes,
     now: datetime,
     expires_at: datetime | None,
+    scopes: frozenset[str] | None = None,
 ) -> None:
     _add_token.once(
         conn,
@@ -74,6 +80,7 @@ def save_token(
         token_hash=token_hash,
         created_at=now,
         expires_at=expires_at,
+        scopes=None if scopes is None else json_text(sorted(scopes)),
     )
 
 

@@ -17,7 +17,19 @@ from headwater.store.tables.log import (
     webhook_deliveries,
     webhooks,
 )
-from headwater.store.tables.people import api_tokens, fold_settings, post_states, secrets, subscriptions, tenants, users
+from headwater.store.tables.people import (
+    account_changes,
+    api_tokens,
+    fold_settings,
+    identities,
+    invitations,
+    post_states,
+    refresh_tokens,
+    secrets,
+    subscriptions,
+    tenants,
+    users,
+)
 from headwater.store.tables.posts import (
     fold_runs,
     hot_posts,
@@ -52,6 +64,7 @@ from headwater.store.tables.sources import (
 )
 
 __all__ = [
+    "account_changes",
     "alerts",
     "api_tokens",
     "budget_use",
@@ -71,7 +84,9 @@ __all__ = [
     "hot_posts",
     "hot_window",
     "hub_subscriptions",
+    "identities",
     "images",
+    "invitations",
     "items",
     "locks",
     "metadata",
@@ -81,6 +96,7 @@ __all__ = [
     "post_versions",
     "posts",
     "posts_apart",
+    "refresh_tokens",
     "request_budgets",
     "robots",
     "secrets",

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from headwater.store.tables.columns import Moment, metadata, of_user, own_id, partial_index, refers_to, tenant_and_user
+from headwater.store.tables.columns import (
+    BigId,
+    Json,
+    Moment,
+    metadata,
+    of_user,
+    own_id,
+    partial_index,
+    refers_to,
+    tenant_and_user,
+)
 
 tenants = sa.Table(
     "tenants",
@@ -12,6 +22,8 @@ tenants = sa.Table(
     own_id(),
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("created_at", Moment, nullable=False),
+    # The tenant whose owners and operators run the whole instance. The first one does.
+    sa.Column("runs_instance", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 users = sa.Table(
@@ -20,11 +32,18 @@ users = sa.Table(
     own_id(),
     refers_to("tenants"),
     sa.Column("name", sa.Text, nullable=False),
-    sa.Column("role", sa.String(20), nullable=False),
+    sa.Column("role", sa.String(20), nullable=False),  # owner, operator, member or viewer: see accounts/scopes.py
     sa.Column("created_at", Moment, nullable=False),
+    sa.Column("email", sa.Text),  # in lower case; None: signs in by login links alone
+    sa.Column("password_hash", sa.Text),  # argon2id
+    sa.Column("time_zone", sa.Text),  # None: the browser's
+    sa.Column("theme", sa.String(10)),  # light or dark; None: the system's
     sa.UniqueConstraint("tenant_id", "name"),
     sa.UniqueConstraint("tenant_id", "id"),
 )
+# Only within a tenant: whether somebody has an account elsewhere is nobody's business.
+sa.Index("ux_users_tenant_id_email", users.c.tenant_id, users.c.email, unique=True)
+sa.Index("ix_users_email", users.c.email)
 
 api_tokens = sa.Table(
     "api_tokens",
@@ -36,7 +55,66 @@ api_tokens = sa.Table(
     sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("expires_at", Moment),
+    sa.Column("scopes", Json),  # None: everything that the role of its user allows
+    sa.Column("last_used_at", Moment),
+    sa.Column("address", sa.Text),  # of the browser that a session belongs to
+    sa.Column("agent", sa.Text),
     of_user(),
+)
+sa.Index("ix_api_tokens_user_id", api_tokens.c.tenant_id, api_tokens.c.user_id, api_tokens.c.kind)
+
+invitations = sa.Table(
+    "invitations",
+    metadata,
+    own_id(),
+    *tenant_and_user(),  # who invited
+    sa.Column("email", sa.Text, nullable=False),
+    sa.Column("role", sa.String(20), nullable=False),
+    sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment, nullable=False),
+    of_user(),
+)
+sa.Index("ux_invitations_tenant_id_email", invitations.c.tenant_id, invitations.c.email, unique=True)
+
+# Who a person is at an OpenID Connect provider.
+identities = sa.Table(
+    "identities",
+    metadata,
+    *tenant_and_user(),
+    sa.Column("issuer", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "issuer", "subject"),
+    of_user(),
+)
+sa.Index("ix_identities_subject", identities.c.issuer, identities.c.subject)
+sa.Index("ix_identities_user_id", identities.c.tenant_id, identities.c.user_id)
+
+# Each is used once and replaced by the next of its family. If a used one comes again, somebody stole it.
+refresh_tokens = sa.Table(
+    "refresh_tokens",
+    metadata,
+    own_id(),
+    *tenant_and_user(),
+    sa.Column("client_id", BigId, sa.ForeignKey("api_tokens.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("family", sa.String(36), nullable=False),
+    sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
+    sa.Column("scopes", Json, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment, nullable=False),
+    sa.Column("spent_at", Moment),
+    of_user(),
+)
+sa.Index("ix_refresh_tokens_family", refresh_tokens.c.family)
+sa.Index("ix_refresh_tokens_client_id", refresh_tokens.c.client_id)
+
+# One row. Its number grows with every change of who may do what, so that processes know when to forget what they know.
+account_changes = sa.Table(
+    "account_changes",
+    metadata,
+    own_id(),
+    sa.Column("number", BigId, nullable=False),
 )
 
 subscriptions = sa.Table(
