@@ -12,6 +12,7 @@
     ├── NotSignedIn              no valid session or token (401)
     ├── Forbidden                signed in, but not allowed (403)
     │   └── InsufficientScope    the role or the token does not allow this
+    ├── TooOften                 more requests or guesses than allowed (429)
     ├── NotFound                 nothing there, or nothing you may see (404)
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
     ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
@@ -115,6 +116,10 @@ class Forbidden(HeadwaterError, code="forbidden", title="Not allowed", status=40
 
 class InsufficientScope(Forbidden, code="insufficient_scope", title="Your role or token does not allow this"):
     """`facts` has `scope`, the one that is needed."""
+
+
+class TooOften(HeadwaterError, code="too_often", title="Too many requests", status=429):
+    """`facts` has `retry_after`, in seconds."""
 
 
 class NotFound(HeadwaterError, code="not_found", title="There is nothing here", status=404): ...

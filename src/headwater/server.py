@@ -21,21 +21,21 @@ from starlette.staticfiles import StaticFiles
 from headwater import web, wire
 from headwater.api import document
 from headwater.api.websub import HubCallbacks
-from headwater.app import instance
+from headwater.app import account
 from headwater.events.live import Live
 from headwater.http import auth, connections, problems, routes
 from headwater.http.connections import Limits
 from headwater.http.edge import Edge
 from headwater.http.state import Metrics
 from headwater.model import SavedVisit
-from headwater.web import health, images, login, reference, sources, stream, webhooks
+from headwater.web import health, images, people, reference, sources, stream, webhooks
 from headwater.web.view import show_problem
 from headwater.wire import Parts, instance_name
 
 log = structlog.get_logger()
 DEFERRED_SECONDS = 60.0
 STATIC = Path(web.__file__).parent / "static"
-PAGES = (reference, login, stream, images, sources, webhooks, health)
+PAGES = (reference, people, stream, images, sources, webhooks, health)
 
 
 def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
@@ -82,6 +82,7 @@ def web_server(app: FastAPI, parts: Parts) -> Server:
             http=connections.protocol(Limits(most, settings.request_seconds)),  # type: ignore[arg-type]
             ws="none",
             log_config=None,
+            proxy_headers=False,  # it would believe everybody on this machine; http/auth.py asks whom to believe
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=max(1, int(settings.shutdown_seconds)),
@@ -109,7 +110,7 @@ async def serve(
     owner = await asyncio.to_thread(wire.prepare_store, parts)
     link = None
     if with_link:
-        link = await parts.db.write(instance.login_link, owner, wire.home(parts.settings), parts.now())
+        link = await parts.db.write(account.login_link, owner, wire.home(parts.settings), parts.now())
     metrics = Metrics()
     app = create_app(parts, metrics)
     server = web_server(app, parts)

@@ -64,6 +64,14 @@ class Settings(BaseSettings):
     public_url: str | None = _setting(
         None, "Address under which others reach this instance, such as https://news.example."
     )
+    trusted_proxies: str = _setting(
+        "",
+        "Addresses or networks of proxies before this server, such as 127.0.0.1,10.0.0.0/8. Only what they say in "
+        "X-Forwarded-For about the address of a client is believed.",
+    )
+    redis_url: SecretStr | None = _setting(
+        None, "Redis, where several processes count requests together, such as redis://127.0.0.1:6379/0."
+    )
     allow_private_networks: str = _setting(
         "false",
         "Whether sources on private, loopback and link-local addresses may be fetched: true, false, or networks "
@@ -242,6 +250,7 @@ class Settings(BaseSettings):
 
     @field_validator(
         "database_url",
+        "redis_url",
         "secret_key",
         "proxy_url",
         "public_url",

@@ -20,7 +20,14 @@ from support.web import Answer, Web, rss, web
 Headwater = Callable[..., Any]
 Run = Callable[..., dict[str, Any]]
 SERVERS = {("up",), ("demo",)}
-EMPTY = {("checkpoints", "list"), ("dlq", "list"), ("images", "failed"), ("pool", "list"), ("webhooks", "list")}
+EMPTY = {
+    ("checkpoints", "list"),
+    ("dlq", "list"),
+    ("images", "failed"),
+    ("pool", "list"),
+    ("tokens", "list"),
+    ("webhooks", "list"),
+}
 ARGUMENTS = {
     ("add",): ["{feed}"],
     ("crawl",): ["--all"],
@@ -33,6 +40,11 @@ ARGUMENTS = {
     ("db", "downgrade"): ["base", "--yes"],
     ("backup",): ["{folder}/out.backup", "--replace"],
     ("restore",): ["{folder}/none.backup"],
+    ("people", "invite"): ["bob@example.org"],
+    ("people", "role"): ["owner", "owner"],
+    ("people", "email"): ["owner", "ann@example.org"],
+    ("people", "login"): ["owner"],
+    ("people", "tenant"): ["Research", "--owner", "carl@example.org"],
 }
 
 

@@ -9,22 +9,37 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store.people import accounts
+from headwater.store.people import tokens
+from headwater.store.people.tokens import Token
 
 LOGIN_LINK_LIFE = timedelta(days=1)
 SESSION_LIFE = timedelta(days=30)
+_LIVES = {"login": LOGIN_LINK_LIFE, "session": SESSION_LIFE}
+
+
+def new_secret(kind: str) -> str:
+    return f"hw_{kind}_{secrets.token_urlsafe(32)}"
 
 
 def issue(
-    conn: Connection, reader: Reader, kind: str, name: str, now: datetime, *, scopes: frozenset[str] | None = None
+    conn: Connection,
+    reader: Reader,
+    kind: str,
+    name: str,
+    now: datetime,
+    *,
+    scopes: frozenset[str] | None = None,
+    life: timedelta | None = None,
+    address: str | None = None,
+    agent: str | None = None,
 ) -> str:
-    """Makes a token. Kinds: `api` (valid until revoked), `login` (once, for a day), `session` (30 days).
+    """Makes a token. Kinds: `api` (valid until revoked, or for `life`), `login` (once, for a day), `session` (30 days).
 
-    Without scopes, it may do what its user may do.
+    Without scopes, it may do what its user may do. `address` and `agent` say which browser a session belongs to.
     """
-    secret = f"hw_{kind}_{secrets.token_urlsafe(32)}"
-    life = {"login": LOGIN_LINK_LIFE, "session": SESSION_LIFE}.get(kind)
-    accounts.save_token(
+    secret = new_secret(kind)
+    life = life or _LIVES.get(kind)
+    tokens.save(
         conn,
         reader,
         kind=kind,
@@ -33,22 +48,27 @@ def issue(
         now=now,
         expires_at=now + life if life else None,
         scopes=scopes,
+        address=address,
+        agent=agent,
     )
     return secret
 
 
 def check(conn: Connection, kind: str, secret: str, now: datetime) -> Reader | None:
-    return accounts.bearer_of(conn, kind, fingerprint(secret), now)
+    """Returns whose token this is."""
+    found = tokens.bearer(conn, kind, fingerprint(secret), now)
+    return found.reader if found else None
 
 
-def exchange_login(conn: Connection, secret: str, now: datetime) -> tuple[Reader, str] | None:
-    """Exchanges a login link for a session. Returns the reader and the session's secret."""
-    reader = accounts.spend_token(conn, "login", fingerprint(secret), now)
-    return (reader, issue(conn, reader, "session", "browser", now)) if reader else None
+def revoke(conn: Connection, kind: str, secret: str, now: datetime) -> None:
+    found = tokens.bearer(conn, kind, fingerprint(secret), now)
+    if found is not None:
+        tokens.revoke(conn, found.reader, kind, found.id)
 
 
-def revoke(conn: Connection, kind: str, secret: str) -> None:
-    accounts.delete_token(conn, kind, fingerprint(secret))
+def spend(conn: Connection, kind: str, secret: str, now: datetime) -> Token | None:
+    """Uses a token that is valid once."""
+    return tokens.spend(conn, kind, fingerprint(secret), now)
 
 
 def form_key(session_secret: str) -> str:

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.responses import JSONResponse, Response
 
 from headwater import __version__
-from headwater.api import events, health, posts, sources, stories, webhooks
+from headwater.api import events, health, people, posts, sources, stories, webhooks
 from headwater.app.shapes import examples
 from headwater.http.auth import COOKIE, OPEN_PATHS, every_route, scope_of
 from headwater.http.problems import MEDIA_TYPE, refusals
@@ -26,13 +26,16 @@ ROUTERS = (
     health.crawl_router,
     events.dead_letter_router,
     webhooks.router,
+    people.account_router,
+    people.router,
 )
 TITLE = "Headwater"
 INTRODUCTION = """\
 Follow everything; read each story once.
 
-**Credentials.** Send `Authorization: Bearer hw_api_…` with a token that `headwater token` prints. A browser that opened
-the login link has a session cookie instead; then everything but GET also needs the form key of a page, as `X-Form-Key`.
+**Credentials.** Send `Authorization: Bearer hw_api_…` with a token that `headwater token`, `headwater tokens create` or
+the page of your account made. A browser that is signed in has a session cookie instead; then everything but GET also
+needs the form key of a page, as `X-Form-Key`.
 
 **Scopes.** Each operation names the scope that it needs. A token has all scopes of your role, or those that it was made
 with; without the scope, the answer is a 403 with the code `insufficient_scope`.
@@ -59,6 +62,8 @@ _TAGS = {
     "crawling": "How crawling goes, hour by hour and list by list.",
     "dead letters": "Events that a consumer could not handle.",
     "webhooks": "Where events are sent to, and what was sent.",
+    "account": "Your account, its tokens and its sessions.",
+    "people": "The people of your tenant, and the tenants of the instance.",
 }
 _BY_TIME = frozenset({"/api/stream", "/api/posts"})  # lists whose cursors are a time and an id; others are an id
 # What parameters are called is the same everywhere, so what they mean and an example are said once.
@@ -71,6 +76,10 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     "letter_id": ("the dead letter", 3),
     "webhook_id": ("the webhook", 3),
     "delivery_id": ("the delivery", 912),
+    "token_id": ("the API token", 5),
+    "session_id": ("the session", 9),
+    "user_id": ("the person", 7),
+    "invitation_id": ("the invitation", 3),
     "event_id": ("the event", "019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f"),
     "cursor": ("", "AAAAAAAAAAw"),
     "limit": ("", 50),

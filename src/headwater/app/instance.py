@@ -1,4 +1,4 @@
-"""The instance itself: its schema, its owner, the tokens that let people and programs in, and its access to X."""
+"""The instance itself: its schema, its owner, and its access to X."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from headwater import text
 from headwater.access import x as access
 from headwater.access.x import METER, NO_TOKEN, SECRET, XState
-from headwater.accounts import tokens
 from headwater.errors import KeyMissing, SchemaMismatch, SourceFailure
 from headwater.model import Credential, Reader
 from headwater.sources import x
@@ -94,26 +93,6 @@ def check_store(db: Database) -> None:
     check_schema(db)
     for problem in db.condition.problems():
         raise problem
-
-
-def issue_token(conn: Connection, reader: Reader, name: str, now: datetime) -> str:
-    """Makes a token for the API. Only its hash is stored."""
-    return tokens.issue(conn, reader, "api", name, now)
-
-
-def login_link(conn: Connection, reader: Reader, home: str, now: datetime) -> str:
-    """Makes a link to the pages at `home` that signs the reader in, once."""
-    return f"{home}/login?token={tokens.issue(conn, reader, 'login', 'login link', now)}"
-
-
-def sign_in(conn: Connection, token: str, now: datetime) -> str | None:
-    """Spends a login link. Returns the secret of the new session, or None if the link is not valid any more."""
-    signed_in = tokens.exchange_login(conn, token, now)
-    return signed_in[1] if signed_in else None
-
-
-def sign_out(conn: Connection, session: str) -> None:
-    tokens.revoke(conn, "session", session)
 
 
 def compiled_parts() -> dict[str, bool]:

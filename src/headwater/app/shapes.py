@@ -73,10 +73,12 @@ def example(shape: type) -> dict[str, Any]:
 def examples() -> dict[str, dict[str, Any]]:
     """Returns an example of every shape of the API, by its name."""
     from headwater.app import (  # they import this module
+        account,
         crawling,
         groups,
         health,
         log,
+        people,
         posts,
         refresh,
         sources,
@@ -86,7 +88,7 @@ def examples() -> dict[str, dict[str, Any]]:
 
     return {
         found.__name__: example(found)
-        for module in (crawling, groups, health, log, posts, refresh, sources, stories, webhooks)
+        for module in (account, crawling, groups, health, log, people, posts, refresh, sources, stories, webhooks)
         for found in vars(module).values()
         if is_typeddict(found) and found.__module__ == module.__name__
     }

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from headwater import __version__
-from headwater.cli import crawl, events, forecast, instance, pool, posts, sources, stories, up
+from headwater.cli import crawl, events, forecast, instance, people, pool, posts, sources, stories, up
 from headwater.cli.session import say
 
 app = typer.Typer(
@@ -49,6 +49,8 @@ GROUPS = {
     "dedup": stories.app,
     "pool": pool.app,
     "tiers": pool.tiers,
+    "people": people.app,
+    "tokens": people.tokens,
     "x": instance.x,
     "webhooks": events.webhook_commands,
     "dlq": events.dead_letters,

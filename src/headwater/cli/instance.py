@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from headwater import wire
-from headwater.app import backup, instance, sources
+from headwater.app import account, backup, instance, sources
 from headwater.app.backup import Manifest
 from headwater.cli.session import (
     EXIT_FAILED,
@@ -62,14 +62,14 @@ def token(
 ) -> None:
     """Make a token for the API. It is shown once; only its hash is stored."""
     with opened() as (parts, owner):
-        secret = parts.db.write_now(instance.issue_token, owner, name, parts.now())
+        secret = parts.db.write_now(account.create_token, owner, name, parts.now()).secret
     json_line({"token": secret}) if as_json else say(secret)
 
 
 def login(as_json: Json = False) -> None:
     """Make a link that signs you in, once."""
     with opened() as (parts, owner):
-        link = parts.db.write_now(instance.login_link, owner, wire.home(parts.settings), parts.now())
+        link = parts.db.write_now(account.login_link, owner, wire.home(parts.settings), parts.now())
     json_line({"link": link}) if as_json else say(link)
 
 

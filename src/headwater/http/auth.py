@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
@@ -16,14 +16,15 @@ from starlette.responses import Response
 
 from headwater.accounts import tokens
 from headwater.accounts.scopes import SCOPES, may
-from headwater.errors import Forbidden, InsufficientScope, NotSignedIn
+from headwater.coordination.rate_limits import Limit
+from headwater.errors import Forbidden, InsufficientScope, NotSignedIn, TooOften
 from headwater.http.state import parts_of
 from headwater.model import Reader
 from headwater.wire import Parts
 
 COOKIE = "headwater_session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login"})
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login", "/invitation"})
 UNSCOPED_PATHS = frozenset({"/logout", "/api/docs", "/api/openapi.json"})  # for everybody who is signed in
 OPEN_PREFIX = "/static/"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -31,10 +32,13 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class Caller(NamedTuple):
-    """A reader and, if a browser asks, the secret of its session."""
+    """A reader and, if a browser asks, the secret and the id of its session, and how pages look for the reader."""
 
     reader: Reader
     session: str | None = None
+    session_id: int | None = None
+    time_zone: str | None = None
+    theme: str | None = None
 
     def may(self, scope: str) -> bool:
         """Whether the caller has this scope."""
@@ -59,18 +63,24 @@ async def find_caller(request: Request, parts: Parts) -> Caller:
     authorization = request.headers.get("authorization")
     if authorization is not None:
         scheme, _, secret = authorization.partition(" ")
-        reader = await parts.db.read(tokens.check, "api", secret.strip(), parts.now())
-        if scheme.lower() != "bearer" or reader is None:
-            raise NotSignedIn("This API token is not valid. `headwater token` makes a new one.")
-        return Caller(reader)
+        token = await parts.callers.bearer("api", secret.strip()) if scheme.lower() == "bearer" else None
+        if token is None:
+            raise NotSignedIn("This API token is not valid. Make a new one: `headwater tokens create`.")
+        return Caller(token.reader)
     session = request.cookies.get(COOKIE)
-    reader = await parts.db.read(tokens.check, "session", session, parts.now()) if session else None
-    if reader is None:
+    token = await parts.callers.bearer("session", session) if session else None
+    if token is None:
         raise NotSignedIn(
-            "Open the login link that `headwater login` prints, or send `Authorization: Bearer` with a token from"
-            " `headwater token`."
+            "Sign in at /login, open the link that `headwater login` prints, or send `Authorization: Bearer` with a"
+            " token from `headwater tokens create`."
         )
-    return Caller(reader, session)
+    return Caller(token.reader, session, token.id, token.time_zone, token.theme)
+
+
+def refuse_foreign(request: Request) -> None:
+    """Raises Forbidden if another site made this request. For forms of people who are not signed in yet."""
+    if not _from_here(request.headers, parts_of(request).settings.public_url):
+        raise Forbidden("This request was made by another site.")
 
 
 async def refuse_forged(request: Request) -> None:
@@ -137,6 +147,49 @@ def every_route(app: FastAPI) -> Iterator[APIRoute]:
         for one in getattr(getattr(route, "original_router", route), "routes", [route]):
             if isinstance(one, APIRoute):
                 yield one
+
+
+# A guess counts for the account from this address, for the account from anywhere, and for the address.
+_GUESSES = (
+    (Limit("guesses", 10, 900), "{email} {address}"),
+    (Limit("guesses-of-account", 100, 3600), "{email}"),
+    (Limit("guesses-from-address", 60, 900), "{address}"),
+)
+
+
+async def limit_guesses(parts: Parts, email: str, address: str) -> None:
+    """Raises TooOften if somebody tries to sign in too often. Everybody behind one address shares a limit."""
+    given = {"email": email.strip().lower()[:300], "address": address}
+    for limit, who in _GUESSES:
+        use = await parts.rate_limits.take(limit, who.format(**given))
+        if not use.is_allowed:
+            raise TooOften("Too many attempts to sign in. Wait before you try again.", retry_after=use.wait)
+
+
+async def forget_guesses(parts: Parts, email: str, address: str) -> None:
+    """Forgets the wrong guesses of somebody who then knew the password."""
+    limit, who = _GUESSES[0]
+    await parts.rate_limits.forget(limit, who.format(email=email.strip().lower()[:300], address=address))
+
+
+def address_of(request: Request, parts: Parts) -> str:
+    """Returns the address of whoever asks. What a proxy says about it counts only if the proxy is trusted.
+
+    Each proxy adds the address that it was asked from at the end, so the last one that is not a trusted proxy's is the
+    client's. Everything before it was sent by the client and may be a lie.
+    """
+    client = request.scope.get("client")
+    address: str = client[0] if client else ""
+    hops = [hop.strip() for line in request.headers.getlist("x-forwarded-for") for hop in line.split(",")]
+    for hop in reversed(hops):
+        if not _is_in(address, parts.trusted_proxies) or not _is_address(hop):
+            break
+        address = hop
+    return address
+
+
+def _is_in(address: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    return bool(networks) and _is_address(address) and any(ip_address(address) in one for one in networks)
 
 
 def start_session(response: Response, secret: str, *, secure: bool) -> None:

@@ -21,6 +21,7 @@ from headwater.errors import (
     NotFound,
     NotSignedIn,
     StoreUnavailable,
+    TooOften,
     UnknownParameter,
 )
 
@@ -111,6 +112,8 @@ def of_error(error: HeadwaterError) -> Problem:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if isinstance(error, NotSignedIn):
         headers["WWW-Authenticate"] = 'Bearer realm="headwater"'
+    if isinstance(error, TooOften):
+        headers["Retry-After"] = str(error.facts.get("retry_after", RETRY_AFTER_SECONDS))
     if isinstance(error, InsufficientScope):  # RFC 6750
         scope = error.facts.get("scope", "")
         headers["WWW-Authenticate"] = f'Bearer realm="headwater", error="insufficient_scope", scope="{scope}"'

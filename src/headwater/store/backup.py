@@ -39,7 +39,7 @@ from headwater.store.tables.columns import Moment
 
 AT_ONCE = 500  # rows that are read, or inserted, together
 LEFT_OUT = (hot_posts, hot_window, locks, consumer_trials)  # copies, and what only running processes know
-MADE_WITH_THE_SCHEMA = {"tenants", "users", "hot_window", "alembic_version"}
+MADE_WITH_THE_SCHEMA = {"tenants", "users", "account_changes", "hot_window", "alembic_version"}
 _ENCRYPTED = (sources.c.credential, webhooks.c.secret, sealed_secrets.c.sealed)
 
 _KINDS: dict[str, tuple[type[sa.types.TypeEngine[Any]], ...]] = {

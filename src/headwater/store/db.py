@@ -33,6 +33,7 @@ BUSY_SECONDS = 10
 IDLE_SECONDS = 30.0
 MAX_WORDS = 200  # of what a driver says: SQLite quotes text that it cannot read
 APPENDED = "headwater_appended"  # set by `store.log.outbox` in the info of a connection that appended events
+ACCOUNTS_CHANGED = "headwater_accounts_changed"  # the same, by `store.people.tokens`: somebody may do less or more
 LOCK_SECONDS = 5.0
 STATEMENT_SECONDS = 60.0
 TURN_SECONDS = 15.0  # how long a reader waits for a thread
@@ -62,7 +63,8 @@ _ADVICE = {
 
 
 class Database:
-    """`on_events` is called, in the writer's thread, after each transaction that appended events."""
+    """`on_events` is called, in the writer's thread, after each transaction that appended events, and
+    `on_account_changes` after one that changed what somebody may do."""
 
     def __init__(
         self,
@@ -81,6 +83,7 @@ class Database:
         }
         self.engine = _engine(url, limits)
         self.on_events: Callable[[], None] = lambda: None
+        self.on_account_changes: Callable[[], None] = lambda: None
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self.condition = Condition(Path(self.engine.url.database or "") if self.is_sqlite else None)
         if self.is_sqlite:
@@ -121,6 +124,8 @@ class Database:
                         result = function(conn, *args, **kwargs)
                     if conn.info.pop(APPENDED, False):
                         self.on_events()
+                    if conn.info.pop(ACCOUNTS_CHANGED, False):
+                        self.on_account_changes()
                     return result
             except StoreUnavailable as error:
                 if attempt == ATTEMPTS or getattr(_root(error), "sqlstate", None) not in _TRY_AGAIN:

@@ -39,6 +39,18 @@ _STATES = {
 }
 
 
+_BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+_SYSTEMS = (("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "macOS"),
+            ("Linux", "Linux"))  # fmt: skip
+
+
+def browser(agent: str | None) -> str:
+    """Says which browser a session belongs to."""
+    found = next((name for sign, name in _BROWSERS if sign in (agent or "")), None)
+    system = next((name for sign, name in _SYSTEMS if sign in (agent or "")), None)
+    return " on ".join(one for one in (found, system) if one) or "A browser"
+
+
 def state_of(source: WatchedSource) -> StateLabel:
     return _STATES.get(source.status, StateLabel(source.status, "quiet", "circle"))
 

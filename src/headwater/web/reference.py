@@ -46,7 +46,8 @@ class Operation(NamedTuple):
     def curl(self) -> str:
         path = self.path.replace("{source_id}", "12").replace("{post_id}", "4711").replace("{letter_id}", "3")
         path = path.replace("{webhook_id}", "3").replace("{delivery_id}", "912").replace("{group_id}", "4711")
-        path = path.replace("{tweet_id}", "1876543210987654321")
+        path = path.replace("{token_id}", "5").replace("{session_id}", "9").replace("{user_id}", "7")
+        path = path.replace("{invitation_id}", "3").replace("{tweet_id}", "1876543210987654321")
         path = path.replace("{task_id}", "0199f1de-7a10-7c3e-9d0a-5f3a1c2b4d6e")
         words = ["curl"] + ([f"-X {self.method}"] if self.method != "GET" else [])
         words += ['-H "Authorization: Bearer $TOKEN"']

@@ -62,7 +62,8 @@ def show(request: Request, template: str, status: int = 200, *, section: str = "
         now=parts.now(),
         is_demo=parts.is_demo,
         store_problem=next((problem.detail for problem in parts.db.condition.problems()), None) if caller else None,
-        zone=formatting.zone_named(request.cookies.get(ZONE_COOKIE)),
+        zone=formatting.zone_named((caller and caller.time_zone) or request.cookies.get(ZONE_COOKIE)),
+        theme=(caller and caller.theme) or "",
         **context,
     )
     return HTMLResponse(page, status)

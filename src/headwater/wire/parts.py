@@ -7,15 +7,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from headwater.access.budget import Access, RateLimiter
 from headwater.access.reddit import RedditApi, RedditApp, RedditFeeds
 from headwater.access.x import MonthlyMeter, XApi
+from headwater.accounts.callers import Callers
 from headwater.accounts.vault import Vault, has_key_in, key_in
 from headwater.app import instance
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folding
+from headwater.coordination.rate_limits import RateLimits
 from headwater.errors import BadSetting
 from headwater.events.delivery import Consumer
 from headwater.fetch.client import Client
@@ -60,6 +63,23 @@ class Parts:
     def consumers(self) -> tuple[Consumer, ...]:
         """Returns everything that follows the log."""
         return (search.CONSUMER, webhooks.CONSUMER, self.folding.consumer())
+
+    @cached_property
+    def callers(self) -> Callers:
+        """Finds whose tokens these are."""
+        found = Callers(self.db, lambda: self.now())
+        self.db.on_account_changes = found.forget
+        return found
+
+    @cached_property
+    def rate_limits(self) -> RateLimits:
+        """Counts requests and guesses."""
+        url = self.settings.redis_url
+        return RateLimits(url.get_secret_value() if url else None)
+
+    @cached_property
+    def trusted_proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        return networks(self.settings.trusted_proxies)
 
     @property
     def follows_table(self) -> bool:
@@ -109,6 +129,7 @@ def open_parts(loaded: Loaded) -> Parts:
             "HEADWATER_LEASE_SECONDS must be more than HEADWATER_VISIT_SECONDS, or two visits could overlap."
         )
     parse_allow(settings.allow_private_networks)
+    networks(settings.trusted_proxies)
     if bool(settings.reddit_client_id) != bool(settings.reddit_client_secret):
         raise BadSetting("HEADWATER_REDDIT_CLIENT_ID and HEADWATER_REDDIT_CLIENT_SECRET go together: set both or none.")
     if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
@@ -128,6 +149,14 @@ def present_key(parts: Parts) -> str | None:
     """Returns the name of the key, or None if there is none yet. Asking makes none."""
     has_key = parts.settings.secret_key is not None or has_key_in(parts.settings.data_dir)
     return parts.vault.key_id if has_key else None
+
+
+def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Reads addresses of proxies. Raises BadSetting."""
+    try:
+        return tuple(ip_network(one.strip()) for one in text.split(",") if one.strip())
+    except ValueError as error:
+        raise BadSetting(f"HEADWATER_TRUSTED_PROXIES: {error}. Write networks such as 10.0.0.0/8.") from None
 
 
 def prepare_store(parts: Parts) -> Reader:

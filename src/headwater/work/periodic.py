@@ -19,7 +19,7 @@ from headwater.errors import HeadwaterError
 from headwater.follow import pool
 from headwater.store import posts, visits
 from headwater.store.db import Database
-from headwater.store.people import accounts, deliveries
+from headwater.store.people import deliveries, tokens
 from headwater.store.posts import hot
 from headwater.store.sources import leases, schedule
 from headwater.store.sources import pool as pooled
@@ -231,7 +231,7 @@ JOBS = (
         CLEANUP,
         "tasks.maintenance.drop_expired_tokens",
         "Deletes expired tokens.",
-        lambda tools: tools.db.write(accounts.drop_expired, tools.now()),
+        lambda tools: tools.db.write(tokens.drop_expired, tools.now()),
     ),
     Job(
         "heal-images",

@@ -1,38 +1,116 @@
-"""People, the tokens that let them in, and secrets that they gave us. Of tokens only hashes are stored.
+"""Tenants, their people, invitations, who somebody is at a provider, and secrets that they gave us.
 
-A secret, such as the token for X, has to be used again, so it is stored encrypted.
+`owner`, `by_email`, `by_identity` and `invitation` find out who somebody is, so they look at all tenants. Everything
+else stays within the tenant that it is given. A secret, such as the token for X, is used again, so it is encrypted.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store.sql import json_text, portable
+from headwater.store.people.tokens import note_change
+from headwater.store.sql import insert_into, portable
 
-_USERS = "users u JOIN tenants n ON n.id = u.tenant_id"
-_owner = portable(
-    f"""SELECT u.tenant_id, u.id, u.name, u.role, NULL, n.runs_instance FROM {_USERS}
-    WHERE u.role = 'owner' AND n.runs_instance ORDER BY u.id LIMIT 1""",
-    row=Reader,
+
+class Tenant(NamedTuple):
+    id: int
+    name: str
+    runs_instance: bool
+    created_at: datetime
+    people: int
+
+
+class Person(NamedTuple):
+    """Somebody who has an account. `password_hash` is None if they sign in another way."""
+
+    id: int
+    tenant_id: int
+    tenant_name: str
+    runs_instance: bool
+    name: str
+    role: str
+    email: str | None
+    password_hash: str | None
+    time_zone: str | None
+    theme: str | None
+    created_at: datetime
+    seen_at: datetime | None
+
+    @property
+    def reader(self) -> Reader:
+        return Reader(self.tenant_id, self.id, self.name, self.role, runs_instance=self.runs_instance)
+
+
+class Invitation(NamedTuple):
+    id: int
+    tenant_id: int
+    tenant_name: str
+    runs_instance: bool
+    user_id: int
+    invited_by: str
+    email: str
+    role: str
+    created_at: datetime
+    expires_at: datetime
+
+
+_PERSON = """u.id, u.tenant_id, n.name, n.runs_instance, u.name, u.role, u.email, u.password_hash, u.time_zone, u.theme,
+    u.created_at, (SELECT max(t.last_used_at) FROM api_tokens t WHERE t.tenant_id = u.tenant_id AND t.user_id = u.id)
+    FROM users u JOIN tenants n ON n.id = u.tenant_id"""
+_INVITATION = """i.id, i.tenant_id, n.name, n.runs_instance, i.user_id, u.name, i.email, i.role, i.created_at,
+    i.expires_at
+    FROM invitations i JOIN tenants n ON n.id = i.tenant_id JOIN users u ON u.id = i.user_id"""
+
+_owner = portable(f"SELECT {_PERSON} WHERE u.role = 'owner' AND n.runs_instance ORDER BY u.id LIMIT 1", row=Person)
+_person = portable(f"SELECT {_PERSON} WHERE u.tenant_id = ? AND u.id = ?", row=Person)
+_people = portable(f"SELECT {_PERSON} WHERE u.tenant_id = ? ORDER BY u.id", row=Person)
+_by_email = portable(f"SELECT {_PERSON} WHERE u.email = ? ORDER BY u.id", row=Person)
+_by_identity = portable(
+    f"SELECT {_PERSON} JOIN identities d ON d.tenant_id = u.tenant_id AND d.user_id = u.id"
+    " WHERE d.issuer = ? AND d.subject = ? ORDER BY u.id",
+    row=Person,
 )
 _more_tenants = portable("SELECT 1 FROM tenants ORDER BY id LIMIT 1 OFFSET 1")
+_tenants = portable(
+    """SELECT n.id, n.name, n.runs_instance, n.created_at, (SELECT count(*) FROM users u WHERE u.tenant_id = n.id)
+    FROM tenants n ORDER BY n.id""",
+    row=Tenant,
+)
+_tenant = portable("SELECT id FROM tenants WHERE name = ?")
 _add_tenant = portable("INSERT INTO tenants (name, runs_instance, created_at) VALUES (?, ?, ?) RETURNING id")
-_add_user = portable("INSERT INTO users (tenant_id, name, role, created_at) VALUES (?, ?, ?, ?) RETURNING id")
-_add_token = portable(
-    """INSERT INTO api_tokens (tenant_id, user_id, kind, name, token_hash, created_at, expires_at, scopes)
-    VALUES (:tenant_id, :user_id, :kind, :name, :token_hash, :created_at, :expires_at, :scopes)"""
+_add_user = portable(
+    insert_into("users", ("tenant_id", "name", "role", "email", "password_hash", "created_at")) + " RETURNING id"
 )
-_bearer = portable(
-    f"""SELECT u.tenant_id, u.id, u.name, u.role, t.scopes, n.runs_instance
-    FROM {_USERS} JOIN api_tokens t ON t.user_id = u.id
-    WHERE t.kind = ? AND t.token_hash = ? AND (t.expires_at IS NULL OR t.expires_at > ?)""",
-    row=Reader,
+_has_passwords = portable("SELECT 1 FROM users WHERE password_hash IS NOT NULL LIMIT 1")
+_set_role = portable("UPDATE users SET role = ? WHERE tenant_id = ? AND id = ?")
+_set_password = portable("UPDATE users SET password_hash = ? WHERE tenant_id = ? AND id = ?")
+_set_email = portable("UPDATE users SET email = ? WHERE tenant_id = ? AND id = ?")
+_arrange = portable("UPDATE users SET name = ?, time_zone = ?, theme = ? WHERE tenant_id = ? AND id = ?")
+_remove = portable("DELETE FROM users WHERE tenant_id = ? AND id = ?")
+_lock_owners = portable("SELECT id FROM users WHERE tenant_id = ? AND role = 'owner'", postgresql=" FOR UPDATE")
+_add_invitation = portable(
+    insert_into("invitations", ("tenant_id", "user_id", "email", "role", "token_hash", "created_at", "expires_at"))
+    + """ ON CONFLICT (tenant_id, email) DO UPDATE SET user_id = excluded.user_id, role = excluded.role,
+    token_hash = excluded.token_hash, created_at = excluded.created_at, expires_at = excluded.expires_at RETURNING id"""
 )
-_drop_token = portable("DELETE FROM api_tokens WHERE kind = ? AND token_hash = ?")
-_drop_expired = portable("DELETE FROM api_tokens WHERE expires_at <= ?")
+_invitation = portable(f"SELECT {_INVITATION} WHERE i.token_hash = ? AND i.expires_at > ?", row=Invitation)
+_invitations = portable(
+    f"SELECT {_INVITATION} WHERE i.tenant_id = ? AND i.expires_at > ? ORDER BY i.id", row=Invitation
+)
+_drop_invitation = portable("DELETE FROM invitations WHERE tenant_id = ? AND id = ?")
+_link = portable(
+    """INSERT INTO identities (tenant_id, user_id, issuer, subject, created_at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (tenant_id, issuer, subject) DO NOTHING"""
+)
+_copy_subscriptions = portable(
+    """INSERT INTO subscriptions (tenant_id, user_id, source_id, title, folder, fold, created_at, interval_seconds)
+    SELECT tenant_id, :to_user, source_id, title, folder, fold, :now, interval_seconds
+    FROM subscriptions WHERE tenant_id = :tenant_id AND user_id = :from_user"""
+)
 _save_secret = portable(
     """INSERT INTO secrets (name, sealed, changed_at) VALUES (?, ?, ?)
     ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, changed_at = excluded.changed_at"""
@@ -42,7 +120,9 @@ _drop_secret = portable("DELETE FROM secrets WHERE name = ?")
 
 
 def owner(conn: Connection) -> Reader | None:
-    return _owner.first(conn)
+    """Returns the first owner of the tenant that runs the instance."""
+    found = _owner.first(conn)
+    return found.reader if found else None
 
 
 def has_guests(conn: Connection) -> bool:
@@ -56,51 +136,145 @@ def make_owner(conn: Connection, now: datetime) -> Reader:
     if found:
         return found
     tenant_id = _add_tenant.value(conn, "default", True, now)
-    user_id = _add_user.value(conn, tenant_id, "owner", "owner", now)
+    user_id = add_user(conn, tenant_id, name="owner", role="owner", now=now)
     return Reader(tenant_id, user_id, "owner", "owner", runs_instance=True)
 
 
-def save_token(
+def tenants(conn: Connection) -> list[Tenant]:
+    return _tenants.all(conn)
+
+
+def tenant_named(conn: Connection, name: str) -> int | None:
+    """Returns the id of a tenant."""
+    found: int | None = _tenant.value(conn, name)
+    return found
+
+
+def add_tenant(conn: Connection, name: str, now: datetime) -> int:
+    """Adds a tenant, which does not run the instance. Returns its id."""
+    return int(_add_tenant.value(conn, name, False, now))
+
+
+def add_user(
     conn: Connection,
-    reader: Reader,
+    tenant_id: int,
     *,
-    kind: str,
     name: str,
-    token_hash: bytes,
+    role: str,
     now: datetime,
-    expires_at: datetime | None,
-    scopes: frozenset[str] | None = None,
-) -> None:
-    _add_token.once(
-        conn,
-        tenant_id=reader.tenant_id,
-        user_id=reader.user_id,
-        kind=kind,
-        name=name,
-        token_hash=token_hash,
-        created_at=now,
-        expires_at=expires_at,
-        scopes=None if scopes is None else json_text(sorted(scopes)),
+    email: str | None = None,
+    password_hash: str | None = None,
+) -> int:
+    """Adds a person. Returns their id."""
+    return int(
+        _add_user.value(
+            conn, tenant_id=tenant_id, name=name, role=role, email=email, password_hash=password_hash, created_at=now
+        )
     )
 
 
-def bearer_of(conn: Connection, kind: str, token_hash: bytes, now: datetime) -> Reader | None:
-    """Returns whose token this is, unless it has expired."""
-    return _bearer.first(conn, kind, token_hash, now)
+def person(conn: Connection, tenant_id: int, user_id: int) -> Person | None:
+    return _person.first(conn, tenant_id, user_id)
 
 
-def spend_token(conn: Connection, kind: str, token_hash: bytes, now: datetime) -> Reader | None:
-    """Uses a token that is valid once. Returns whose it was."""
-    reader = bearer_of(conn, kind, token_hash, now)
-    return reader if _drop_token.once(conn, kind, token_hash) else None
+def people(conn: Connection, tenant_id: int) -> list[Person]:
+    """Returns the people of a tenant, in the order in which they came."""
+    return _people.all(conn, tenant_id)
 
 
-def delete_token(conn: Connection, kind: str, token_hash: bytes) -> None:
-    _drop_token.once(conn, kind, token_hash)
+def by_email(conn: Connection, email: str) -> list[Person]:
+    """Returns everybody who has this address. One person may be in several tenants."""
+    return _by_email.all(conn, email)
 
 
-def drop_expired(conn: Connection, now: datetime) -> int:
-    return _drop_expired.once(conn, now)
+def by_identity(conn: Connection, issuer: str, subject: str) -> list[Person]:
+    """Returns everybody who is this subject of a provider."""
+    return _by_identity.all(conn, issuer, subject)
+
+
+def has_passwords(conn: Connection) -> bool:
+    """Whether anybody can sign in with a password."""
+    return _has_passwords.value(conn) is not None
+
+
+def set_role(conn: Connection, tenant_id: int, user_id: int, role: str) -> None:
+    _set_role.once(conn, role, tenant_id, user_id)
+    note_change(conn)
+
+
+def set_password(conn: Connection, tenant_id: int, user_id: int, password_hash: str | None) -> None:
+    _set_password.once(conn, password_hash, tenant_id, user_id)
+    note_change(conn)
+
+
+def set_email(conn: Connection, tenant_id: int, user_id: int, email: str | None) -> None:
+    _set_email.once(conn, email, tenant_id, user_id)
+
+
+def arrange(conn: Connection, reader: Reader, *, name: str, time_zone: str | None, theme: str | None) -> None:
+    """Changes a reader's name and how pages look for them."""
+    _arrange.once(conn, name, time_zone, theme, reader.tenant_id, reader.user_id)
+    note_change(conn)
+
+
+def remove(conn: Connection, tenant_id: int, user_id: int) -> None:
+    """Deletes a person and everything that is theirs. Sources and posts stay."""
+    _remove.once(conn, tenant_id, user_id)
+    note_change(conn)
+
+
+def count_owners(conn: Connection, tenant_id: int) -> int:
+    """Returns how many owners a tenant has. Nobody else can change that before the transaction ends."""
+    return len(_lock_owners.values(conn, tenant_id))
+
+
+def invite(
+    conn: Connection,
+    reader: Reader,
+    *,
+    email: str,
+    role: str,
+    token_hash: bytes,
+    now: datetime,
+    expires_at: datetime,
+) -> int:
+    """Stores an invitation. A newer one takes the place of an older one for the same address. Returns its id."""
+    return int(
+        _add_invitation.value(
+            conn,
+            tenant_id=reader.tenant_id,
+            user_id=reader.user_id,
+            email=email,
+            role=role,
+            token_hash=token_hash,
+            created_at=now,
+            expires_at=expires_at,
+        )
+    )
+
+
+def invitation(conn: Connection, token_hash: bytes, now: datetime) -> Invitation | None:
+    """Returns the invitation that a link is for, unless it has expired or was used."""
+    return _invitation.first(conn, token_hash, now)
+
+
+def invitations(conn: Connection, tenant_id: int, now: datetime) -> list[Invitation]:
+    return _invitations.all(conn, tenant_id, now)
+
+
+def drop_invitation(conn: Connection, tenant_id: int, invitation_id: int) -> bool:
+    """Deletes an invitation. Returns whether it was there."""
+    return bool(_drop_invitation.once(conn, tenant_id, invitation_id))
+
+
+def link_identity(conn: Connection, reader: Reader, issuer: str, subject: str, now: datetime) -> None:
+    """Remembers who a reader is at a provider."""
+    _link.once(conn, reader.tenant_id, reader.user_id, issuer, subject, now)
+
+
+def copy_subscriptions(conn: Connection, tenant_id: int, *, from_user: int, to_user: int, now: datetime) -> int:
+    """Lets somebody new follow what another person of the tenant follows. Returns how many sources that are."""
+    return _copy_subscriptions.once(conn, tenant_id=tenant_id, from_user=from_user, to_user=to_user, now=now)
 
 
 def save_secret(conn: Connection, name: str, sealed: bytes, now: datetime) -> None:

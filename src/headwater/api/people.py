@@ -1,0 +1,232 @@
+"""`/api/account`, `/api/people` and `/api/tenants`: your account, the people of your tenant, and the tenants."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from headwater import wire
+from headwater.app import account, people
+from headwater.app.account import (
+    AccountJson,
+    EndedJson,
+    NewTokenJson,
+    SessionJson,
+    SessionsJson,
+    TokenJson,
+    TokensJson,
+)
+from headwater.app.people import (
+    InvitationJson,
+    InvitationsJson,
+    NewInvitationJson,
+    NewTenantJson,
+    PeopleJson,
+    PersonJson,
+    TenantJson,
+    TenantsJson,
+)
+from headwater.app.shapes import shaped
+from headwater.http.auth import CurrentReader, caller_of, needs
+from headwater.http.problems import refusals
+from headwater.http.routes import Id, JsonRoute
+from headwater.http.state import WithParts
+
+account_router = APIRouter(prefix="/api/account", tags=["account"], route_class=JsonRoute)
+router = APIRouter(prefix="/api", tags=["people"], route_class=JsonRoute)
+Role = Literal["owner", "operator", "member", "viewer"]
+
+
+class AccountChange(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"time_zone": "Europe/Paris"}})
+
+    name: str | None = Field(default=None, max_length=100, description="how others see you; null: as it is")
+    time_zone: str | None = Field(
+        default=None, max_length=100, description="such as Europe/Paris; empty: that of the browser; null: as it is"
+    )
+    theme: Literal["light", "dark", ""] | None = Field(
+        default=None, description="empty: that of the system; null: as it is"
+    )
+
+
+class WantedToken(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"name": "dashboard", "scopes": ["posts:read"], "days": 90}}
+    )
+
+    name: str = Field(max_length=100, description="what it is for")
+    scopes: list[str] | None = Field(
+        default=None, max_length=50, description="what it may do; null: everything that you may do"
+    )
+    days: int | None = Field(
+        default=None, strict=True, ge=1, le=3650, description="for how long it is valid; null: until it is revoked"
+    )
+
+
+class NewPassword(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"current": "the old password", "new": "a longer password"}}
+    )
+
+    current: str | None = Field(default=None, max_length=1000, description="the present one, if you have one")
+    new: str = Field(max_length=1000, description="at least 10 characters")
+
+
+class WantedInvitation(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"email": "bob@example.org", "role": "viewer"}})
+
+    email: str = Field(max_length=254, description="the address with which they will sign in")
+    role: Role = Field(default="member", description="what they may do")
+
+
+class NewRole(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"role": "operator"}})
+
+    role: Role = Field(description="what they may do from now on")
+
+
+class WantedTenant(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"name": "Example Research", "owner_email": "ann@example.org"}}
+    )
+
+    name: str = Field(max_length=100, description="its name, which no other tenant has")
+    owner_email: str = Field(max_length=254, description="the address of its first owner")
+
+
+@account_router.get("", summary="Show your account", dependencies=[needs("account:read")])
+async def show_account(parts: WithParts, reader: CurrentReader) -> AccountJson:
+    """With your role, and the scopes of the token or session that you ask with."""
+    return shaped(AccountJson, await parts.db.read(account.show, reader), scopes=account.scopes_of(reader))
+
+
+@account_router.patch("", summary="Change your account", dependencies=[needs("account:write")])
+async def change_account(parts: WithParts, reader: CurrentReader, wanted: AccountChange) -> AccountJson:
+    """Only the fields that are given change."""
+    changed = await parts.db.write(account.arrange, reader, **wanted.model_dump())
+    return shaped(AccountJson, changed, scopes=account.scopes_of(reader))
+
+
+@account_router.put("/password", status_code=204, summary="Set your password", dependencies=[needs("account:write")])
+async def change_password(parts: WithParts, request: Request, reader: CurrentReader, wanted: NewPassword) -> None:
+    """All your sessions end, except the one you ask with. Tokens stay; revoke those that you do not trust."""
+    keep = caller_of(request).session_id
+    await account.change_password(parts.db, reader, wanted.current, wanted.new, keep=keep)
+
+
+@account_router.get("/tokens", summary="List your API tokens", dependencies=[needs("account:read")])
+async def list_tokens(parts: WithParts, reader: CurrentReader) -> TokensJson:
+    """The newest first, without their secrets."""
+    found = await parts.db.read(account.every_token, reader, parts.now())
+    return {"items": [shaped(TokenJson, one) for one in found]}
+
+
+@account_router.post("/tokens", status_code=201, summary="Make an API token", dependencies=[needs("account:write")])
+async def create_token(parts: WithParts, reader: CurrentReader, wanted: WantedToken) -> NewTokenJson:
+    """The secret is shown once: only its hash is stored. A token can have at most the scopes of whoever makes it."""
+    made = await parts.db.write(
+        account.create_token, reader, wanted.name, parts.now(), wanted=wanted.scopes, days=wanted.days
+    )
+    return {"token": shaped(TokenJson, made.token), "secret": made.secret}
+
+
+@account_router.delete(
+    "/tokens/{token_id}", status_code=204, summary="Revoke an API token", dependencies=[needs("account:write")]
+)
+async def revoke_token(parts: WithParts, reader: CurrentReader, token_id: Id) -> None:
+    """It is refused from the next request on; by other processes of this instance within two seconds."""
+    await parts.db.write(account.revoke_token, reader, token_id)
+
+
+@account_router.get("/sessions", summary="List your sessions", dependencies=[needs("account:read")])
+async def list_sessions(parts: WithParts, request: Request, reader: CurrentReader) -> SessionsJson:
+    """The newest first."""
+    own = caller_of(request).session_id
+    found = await parts.db.read(account.every_session, reader, parts.now())
+    return {"items": [shaped(SessionJson, one, current=one.id == own) for one in found]}
+
+
+@account_router.delete("/sessions", summary="Sign out everywhere", dependencies=[needs("account:write")])
+async def end_sessions(parts: WithParts, request: Request, reader: CurrentReader) -> EndedJson:
+    """Ends all your sessions and login links, except the session you ask with."""
+    own = caller_of(request).session_id
+    return {"ended": await parts.db.write(account.sign_out_everywhere, reader, but=own)}
+
+
+@account_router.delete(
+    "/sessions/{session_id}", status_code=204, summary="End a session", dependencies=[needs("account:write")]
+)
+async def end_session(parts: WithParts, reader: CurrentReader, session_id: Id) -> None:
+    """That browser is signed out."""
+    await parts.db.write(account.end_session, reader, session_id)
+
+
+@router.get("/people", summary="List the people of your tenant", dependencies=[needs("people:read")])
+async def list_people(parts: WithParts, reader: CurrentReader) -> PeopleJson:
+    """In the order in which they came."""
+    return {"items": [shaped(PersonJson, one) for one in await parts.db.read(people.everybody, reader)]}
+
+
+@router.patch("/people/{user_id}", summary="Give somebody another role", dependencies=[needs("people:write")])
+async def give_role(parts: WithParts, reader: CurrentReader, user_id: Id, wanted: NewRole) -> PersonJson:
+    """It counts from their next request on. A tenant keeps at least one owner."""
+    return shaped(PersonJson, await parts.db.write(people.give_role, reader, user_id, wanted.role))
+
+
+@router.delete("/people/{user_id}", status_code=204, summary="Remove somebody", dependencies=[needs("people:write")])
+async def remove_person(parts: WithParts, reader: CurrentReader, user_id: Id) -> None:
+    """With everything that is theirs: what they follow, their marks, webhooks, tokens and sessions. It cannot be
+    undone."""
+    await parts.db.write(people.remove, reader, user_id)
+
+
+@router.get("/invitations", summary="List who is invited", dependencies=[needs("people:read")])
+async def list_invitations(parts: WithParts, reader: CurrentReader) -> InvitationsJson:
+    """Those who have not come yet and still can."""
+    found = await parts.db.read(people.invitations, reader, parts.now())
+    return {"items": [shaped(InvitationJson, one) for one in found]}
+
+
+@router.post(
+    "/invitations",
+    status_code=201,
+    summary="Invite somebody",
+    responses=refusals(409),
+    dependencies=[needs("people:write")],
+)
+async def invite(parts: WithParts, reader: CurrentReader, wanted: WantedInvitation) -> NewInvitationJson:
+    """Answers with a link that you send to them. It is valid once and for 7 days. Whoever joins starts with the sources
+    that you follow."""
+    made = await parts.db.write(
+        people.invite, reader, wanted.email, wanted.role, wire.home(parts.settings), parts.now()
+    )
+    return {"invitation": shaped(InvitationJson, made.invitation), "link": made.link}
+
+
+@router.delete(
+    "/invitations/{invitation_id}",
+    status_code=204,
+    summary="Withdraw an invitation",
+    dependencies=[needs("people:write")],
+)
+async def withdraw_invitation(parts: WithParts, reader: CurrentReader, invitation_id: Id) -> None:
+    """Its link leads nowhere from then on."""
+    await parts.db.write(people.withdraw, reader, invitation_id)
+
+
+@router.get("/tenants", summary="List the tenants of the instance", dependencies=[needs("admin")])
+async def list_tenants(parts: WithParts) -> TenantsJson:
+    """With the number of their people."""
+    return {"items": [shaped(TenantJson, one) for one in await parts.db.read(people.tenants)]}
+
+
+@router.post(
+    "/tenants", status_code=201, summary="Add a tenant", responses=refusals(409), dependencies=[needs("admin")]
+)
+async def add_tenant(parts: WithParts, wanted: WantedTenant) -> NewTenantJson:
+    """With its owner, who signs in with the link and then sets a password."""
+    home = wire.home(parts.settings)
+    made = await parts.db.write(people.add_tenant, wanted.name, wanted.owner_email, home, parts.now())
+    return {"tenant": shaped(TenantJson, made.tenant), "owner": shaped(PersonJson, made.owner), "link": made.link}

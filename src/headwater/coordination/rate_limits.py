@@ -1,0 +1,85 @@
+"""How often somebody may do something: a sliding window, in memory for one process, in Redis for several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+from limits import RateLimitItemPerSecond
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import SlidingWindowCounterRateLimiter
+
+if TYPE_CHECKING:
+    from limits.aio.storage import Storage
+
+log = structlog.get_logger(__name__)
+
+
+class Limit(NamedTuple):
+    """At most `times` within `seconds`. `name` tells it from other limits."""
+
+    name: str
+    times: int
+    seconds: int
+
+
+class Use(NamedTuple):
+    """What is left of a limit. `wait` is how many seconds until there is more."""
+
+    limit: Limit
+    is_allowed: bool
+    remaining: int
+    wait: int
+
+
+class RateLimits:
+    """Counts by name and by whoever does it. If Redis does not answer, each process counts for itself."""
+
+    def __init__(self, redis_url: str | None = None) -> None:
+        self._here = SlidingWindowCounterRateLimiter(MemoryStorage())
+        self._shared = SlidingWindowCounterRateLimiter(_redis(redis_url)) if redis_url else None
+
+    async def take(self, limit: Limit, who: str) -> Use:
+        """Takes one, if there is one left."""
+        if self._shared is not None:
+            from redis.exceptions import RedisError
+
+            try:
+                return await _take(self._shared, limit, who)
+            except (RedisError, OSError) as error:
+                log.warning("rate limits are counted by each process: Redis does not answer", detail=str(error))
+        return await _take(self._here, limit, who)
+
+    async def forget(self, limit: Limit, who: str) -> None:
+        """Starts again from nothing."""
+        for limiter in (self._here, self._shared):
+            if limiter is not None:
+                await limiter.clear(_item(limit), who)
+
+
+async def _take(limiter: SlidingWindowCounterRateLimiter, limit: Limit, who: str) -> Use:
+    item = _item(limit)
+    is_allowed = await limiter.hit(item, who)
+    left = await limiter.get_window_stats(item, who)
+    return Use(limit, is_allowed, left.remaining, max(1, int(left.reset_time - time.time()) + 1))
+
+
+def _item(limit: Limit) -> RateLimitItemPerSecond:
+    return RateLimitItemPerSecond(limit.times, limit.seconds, namespace=f"headwater/{limit.name}")
+
+
+def _redis(url: str) -> Storage:
+    from limits.aio.storage import RedisStorage
+
+    return RedisStorage(f"async+{url}", implementation="redispy")
+
+
+def headers(use: Use) -> Mapping[str, str]:
+    """Returns the headers that tell a program about its limit (draft-ietf-httpapi-ratelimit-headers)."""
+    limit = use.limit
+    return {
+        "RateLimit-Policy": f'"{limit.name}";q={limit.times};w={limit.seconds}',
+        "RateLimit": f'"{limit.name}";r={use.remaining};t={use.wait}',
+    }
