@@ -9,10 +9,10 @@ import re
 from array import array
 from collections import Counter, deque
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from headwater.dedup.normal import CURRENCY, TURNING_WORDS, Normal, normal_post
+from headwater.dedup.normal import CURRENCY, NEGATIONS, OPPOSITES, TURNING_WORDS, Normal, normal_post
 from headwater.dedup.repeats import (
     ADDRESSED_CONTENT,
     COUNTERS,
@@ -26,11 +26,13 @@ from headwater.dedup.repeats import (
     LIGHT,
     LONG,
     LONGEST_WORD,
+    MOST_CHANGED,
     MOST_COMPARED,
     MOST_PAIRS,
     MOST_RUN_KEYS,
     MOST_RUNS,
     NUMBERED,
+    OWN_OVERLAP,
     RUN,
     SIGN_CONTENT,
     WINDOW_HOURS,
@@ -74,6 +76,46 @@ def difference(a: Normal, b: Normal) -> Difference | None:
         share = overlap(sample(first), sample(second))
         return Difference(overlap=share) if share >= LEAST_OVERLAP and _same_numbers(first, second) else None
     return _small_difference(a, b, first, second)
+
+
+def contradicts(a: Normal, b: Normal) -> bool:
+    """Whether two texts that are not the same nearly are, and cannot both be true of one event."""
+    first, second = a.words, b.words
+    if min(size(first), size(second)) >= LONG:
+        return _same_audience(a, b) and overlap(sample(first), sample(second)) >= LEAST_OVERLAP
+    if len(first) > NUMBERED or len(second) > NUMBERED:
+        return False
+    if len(first) == len(second):
+        changed = [(one, other) for one, other in zip(first, second, strict=True) if one != other]
+        few = len(changed) * 3 <= len(first) and len(first) - len(changed) >= LEAD
+        if few and any(_opposed([one], [other]) for one, other in changed):
+            return True
+    head = _in_common(first, second)
+    tail = min(_in_common(first[::-1], second[::-1]), min(len(first), len(second)) - head)
+    changes = max(len(first), len(second)) - head - tail
+    if changes > MOST_CHANGED or head + tail < max(2 * changes, LEAD):
+        return False
+    return _opposed(first[head : len(first) - tail], second[head : len(second) - tail])
+
+
+def _in_common(first: list[str], second: list[str]) -> int:
+    """How many words two lists begin with alike."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
+
+
+def _opposed(some: list[str], others: list[str]) -> bool:
+    """Whether words contradict others: by a negation, by their numbers, or by opposite answers."""
+    if bool(NEGATIONS & set(some)) != bool(NEGATIONS & set(others)):
+        return True
+    for one in some:
+        for other in others:
+            if _has_digit(one) and _has_digit(other) and not _same_word(one, other, False, False):
+                return True
+            for sides in OPPOSITES:
+                said, denied = ([word in side for side in sides] for word in (one, other))
+                if any(said) and any(denied) and said != denied:
+                    return True
+    return False
 
 
 def is_foldable(text: Normal) -> bool:
@@ -238,6 +280,7 @@ class _Leader(NamedTuple):
     number: int
     created_at: float
     text: Normal
+    source: int
 
 
 class PlainIndex:
@@ -250,6 +293,7 @@ class PlainIndex:
         self._by_key: dict[int, deque[int]] = {}
         self._seen = array("I", bytes(4 * COUNTERS))
         self._number = 0
+        self.contradicted: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._leaders)
@@ -267,6 +311,7 @@ class PlainIndex:
         return decision
 
     def add_many(self, posts: Sequence[Posting]) -> list[Decision | None]:
+        self.contradicted = {}
         return [self.add(post) for post in posts]
 
     def forget(self, post: int) -> None:
@@ -311,6 +356,10 @@ class PlainIndex:
                 return same_link(post, leader.post)
             found = difference(text, leader.text)
             if found is None:
+                if post.id not in self.contradicted and contradicts(text, leader.text):
+                    self.contradicted[post.id] = leader.post
+                continue
+            if 0 < found.overlap < OWN_OVERLAP and post.source and post.source == leader.source:
                 continue
             words = min(len(text.words), len(leader.text.words))
             likeness = score(found, words)
@@ -319,6 +368,8 @@ class PlainIndex:
                 labels = frozenset(text.labels) ^ frozenset(leader.text.labels)
                 other_audience = text.mentions != leader.text.mentions
                 best = Decision(post.id, leader.post, *verdict(found, words, labels, other_audience))
+        if best is not None:
+            self.contradicted.pop(post.id, None)
         return best
 
     def _candidates(self, keys: list[int]) -> list[int]:
@@ -327,7 +378,7 @@ class PlainIndex:
         return sorted(shared, key=lambda number: (-shared[number], number))[:MOST_COMPARED]
 
     def _lead(self, post: Posting, text: Normal, keys: list[int]) -> None:
-        self._leaders[self._number] = _Leader(post.id, self._number, post.created_at, text)
+        self._leaders[self._number] = _Leader(post.id, self._number, post.created_at, text, post.source)
         for key in keys:
             self._by_key.setdefault(key, deque(maxlen=LEADERS_PER_KEY)).append(self._number)
         self._number += 1

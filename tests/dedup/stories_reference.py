@@ -113,7 +113,7 @@ class ReferenceStories:
         shared = [term for term in weights if story.weights[term] > 0]
         if story.posts >= rules.most_posts or abs(time - story.first) > rules.window:
             return 0.0
-        if not shared or (story.posts < rules.small_story and sum(map(evidence, shared)) < rules.least_evidence):
+        if sum(map(evidence, shared)) < rules.least_evidence:
             return 0.0
         share = min(max((len(weights) - rules.few_terms) / (rules.many_terms - rules.few_terms), 0.0), 1.0)
         likeness = sum(weights[term] * story.weights[term] for term in shared)

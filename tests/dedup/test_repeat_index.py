@@ -198,6 +198,7 @@ def test_compiled_and_plain_decide_the_same(drafts: list[tuple[str, str, int]], 
     posts = [Posting(number, title, text, float(at)) for number, (title, text, at) in enumerate(drafts)]
     fast, plain = RepeatIndex(window_seconds=window), PlainIndex(window_seconds=window)
     assert fast.add_many(posts) == plain.add_many(posts)
+    assert fast.contradicted == plain.contradicted
     assert len(fast) == len(plain)
 
 
@@ -205,6 +206,7 @@ def test_compiled_and_plain_decide_the_same_about_many_posts() -> None:
     posts = some_posts(1500, seed=7)
     fast, plain = RepeatIndex(), PlainIndex()
     assert fast.add_many(posts[:1000]) == plain.add_many(posts[:1000])
+    assert fast.contradicted == plain.contradicted
     fast.expire(700 * 60.0)
     plain.expire(700 * 60.0)
     assert fast.add_many(posts[1000:]) == plain.add_many(posts[1000:])

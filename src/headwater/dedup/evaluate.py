@@ -79,12 +79,14 @@ def read_labelled(path: Path) -> list[LabelledPost]:
     """The posts of a JSONL file (.xz: compressed) in the order of their time; without times, in the file's order."""
     decoder = msgspec.json.Decoder(_Line)
     posts = []
+    sources: dict[str, int] = {"": 0}
     try:
         with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as lines:
             for number, line in enumerate(lines):
                 if line.strip():
                     read = decoder.decode(line)
-                    posting = Posting(number, read.title, read.text, read.created_at)
+                    source = sources.setdefault(read.source, len(sources))
+                    posting = Posting(number, read.title, read.text, read.created_at, source=source)
                     posts.append(LabelledPost(posting, str(read.story)))
     except (msgspec.MsgspecError, lzma.LZMAError, EOFError) as error:
         raise BadInput(f"{path} is not a file of labelled posts: line {len(posts) + 1}: {error}") from error

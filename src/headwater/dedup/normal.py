@@ -129,6 +129,53 @@ TURNING_WORDS = _words(
     " accept except affect effect casual causal marital martial united untied"
 )
 
+# Words that cannot both be true of one event: of each question, the answers. Two texts that are the same but for an
+# answer, a number or a negation tell of two events.
+OPPOSITES = tuple(
+    tuple(map(_words, question.split("/")))
+    for question in (
+        "up rise rises rose risen rising gain gains gained climb climbs climbed jump jumps jumped surge surges surged"
+        " soar soars soared higher increase increases increased grow grows grew growth win wins won beat beats"
+        " 涨 升 增 胜 赢 高"
+        "/down fall falls fell fallen falling lose loses lost drop drops dropped plunge plunges plunged slump slumps"
+        " slumped sink sinks sank lower decrease decreases decreased shrink shrinks shrank decline declines declined"
+        " 跌 降 减 负 败 输 低",
+        "approve approves approved accept accepts accepted allow allows allowed confirm confirms confirmed"
+        " support supports"
+        "/reject rejects rejected block blocks blocked ban bans banned deny denies denied oppose opposes",
+        "open opens opened reopen reopens reopened start starts started begin begins began 开"
+        "/close closes closed shut shuts end ends ended stop stops stopped 关 闭 停",
+        "buy buys bought 买/sell sells sold 卖",
+        "import imports 进 入/export exports 出 退",
+        "inflow inbound internal inside 内/outflow outbound external outside 外",
+        "before 前 早/after 后 晚",
+        "above over more 上 多/below under less fewer 下 少",
+        "male males man men boy boys 男/female females woman women girl girls 女",
+        "north northern 北/south southern 南/east eastern 东/west western 西",
+        "million millions 万/billion billions 亿/trillion trillions/thousand 千/hundred 百",
+        "one 一/two 二 两/three 三/four 四/five 五/six 六/seven 七/eight 八/nine 九/ten 十"
+        "/eleven/twelve/twenty/thirty/forty/fifty",
+        "first/second/third/fourth/fifth/sixth/seventh/eighth/ninth/tenth",
+        "monday/tuesday/wednesday/thursday/friday/saturday/sunday",
+        "january/february/march/april/june/july/august/september/october/november/december",
+        "spring 春/summer 夏/autumn 秋/winter 冬",
+        "legal/illegal",
+        "guilty/innocent acquitted",
+        "alive 生/dead 死",
+        "left 左/right 右",
+        "large larger big bigger 大/small smaller 小",
+        "best better 好/worst worse 坏",
+        "strong stronger 强/weak weaker 弱",
+        "fast faster 快/slow slower 慢",
+        "long longer 长/short shorter 短",
+        "hot 热/cold 冷",
+    )
+)
+NEGATIONS = _words(
+    "not no nor never none cant cannot wont dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt shouldnt"
+    " wouldnt couldnt mustnt without neither nobody nothing 不 没 未 无 非 否 勿 莫"
+)
+
 # Scripts that are written without spaces: Han, Hiragana, Katakana.
 CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Marks that Python does not count as letters and without which words of these scripts would be others.

@@ -5,28 +5,27 @@ from headwater.dedup.compare cimport (
     ARTICLE, BY_LINK, CUT, GONE, IS_LIGHT, TORN, Comparison, Text, content, lead_key, measure, mix, read_words,
     same_text, score,
 )
+from headwater.dedup.contradictions cimport contradicts
 
 cdef int LEADERS_PER_KEY, MOST_COMPARED, MOST_PAIRS, MOST_RUN_KEYS, MOST_CANDIDATES
 cdef int LEAST_CONTENT, MOST_RUNS, NUMBERED
+cdef double OWN_OVERLAP
 cdef unsigned long long LOW_HALF, LAST_COUNTER
 cdef int ALONE, LEADS
-cdef int RECORD, SMALL, POST, START, END, WHOLE, MENTIONS, CREATED_AT, WORDS, HEAD, TAIL, RUNS, RUN_COUNT, FLAGS
+cdef int RECORD, SMALL, POST, START, END, WHOLE, MENTIONS, CREATED_AT, SOURCE, WORDS, HEAD, TAIL, RUNS, RUN_COUNT, FLAGS
 
 cdef class Batch:
-    cdef int size
+    cdef int size, longest, letters
     cdef unsigned char[::1] text, flags
     cdef int[::1] starts, ends, first, apart_end, counts
-    cdef long long[::1] ids, apart, leaders
+    cdef long long[::1] ids, apart, leaders, contradicted, sources
     cdef double[::1] created_at, overlaps
     cdef unsigned long long[::1] mentions, links
-
-    @cython.locals(most=int)
-    cdef int most_words(self)
-    cdef int letters(self)
 
 cdef class RepeatIndex:
     cdef double window, threshold
     cdef dict labels
+    cdef readonly dict contradicted
     cdef int leaders, gone, run_sets
     cdef long long text_size, slots_used
     cdef long long[::1] numbers
@@ -59,7 +58,7 @@ cdef int find_candidates(RepeatIndex index, int keys) noexcept nogil
 cdef int add_candidate(RepeatIndex index, long long number, int count) noexcept nogil
 @cython.locals(best=int)
 cdef long long next_candidate(RepeatIndex index, int count) noexcept nogil
-@cython.locals(highest=double, compared=int)
+@cython.locals(highest=double, compared=int, is_own=cython.bint)
 cdef bint choose(RepeatIndex index, Batch batch, int keys, int at) noexcept nogil
 cdef bint is_apart(Batch batch, int at, long long post) noexcept nogil
 @cython.locals(first="long long")

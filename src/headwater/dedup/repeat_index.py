@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 from headwater.dedup.arrays import Row, grown, seen_as, shrunk, zeros
 from headwater.dedup.normal import Trimmed, trimmed_post
@@ -24,6 +25,7 @@ from headwater.dedup.repeats import (
     MOST_RUN_KEYS,
     MOST_RUNS,
     NUMBERED,
+    OWN_OVERLAP,
     WINDOW_HOURS,
     Decision,
     Difference,
@@ -59,6 +61,7 @@ if not cython.compiled:
         same_text,
         score,
     )
+    from headwater.dedup.contradictions import contradicts
 
 IS_COMPILED: bool = cython.compiled
 
@@ -70,46 +73,38 @@ LAST_COUNTER = COUNTERS - 1
 ALL_BITS = (1 << 64) - 1
 # What is answered instead of a leader's number.
 ALONE, LEADS = -1, -2
-
-# A leader is a record of nine numbers of 64 bits. The last three of them are six numbers of 32 bits.
-RECORD = 9
-POST, START, END, WHOLE, MENTIONS, CREATED_AT = range(6)
-WORDS, HEAD, TAIL, RUNS, RUN_COUNT, FLAGS = range(12, 18)
+# A leader is a record of ten numbers of 64 bits. The last three of them are six numbers of 32 bits.
+RECORD = 10
+POST, START, END, WHOLE, MENTIONS, CREATED_AT, SOURCE = range(7)
+WORDS, HEAD, TAIL, RUNS, RUN_COUNT, FLAGS = range(14, 20)
 SMALL = 2 * RECORD
 
 
 class Batch:
-    """Posts to decide about, their words, and what was decided: a leader's number and what differs, in five counts."""
+    """Posts to decide about, their words, and what was decided: a leader's number and what differs, in five counts.
+
+    `longest` is how many words the longest has, `letters` how many bytes all words take.
+    """
 
     def __init__(self, posts: Sequence[Posting], texts: Sequence[Trimmed]) -> None:
         spelling = Spelling([part for text in texts for part in text[:3]])
         self.text, self.starts, self.ends, self.first = spelling.text, spelling.starts, spelling.ends, spelling.first
         self.size = len(posts)
         self.ids = array("q", [post.id for post in posts])
+        self.sources = array("q", [post.source for post in posts])
         self.created_at = array("d", [post.created_at for post in posts])
         self.mentions = array("Q", [mentions_of(text) for text in texts])
         self.links = array("Q", [hash(post.link) & ALL_BITS if post.link else 0 for post in posts])
         self.flags = bytearray([CUT * text.cut | TORN * text.torn for text in texts])
         self.apart = array("q", [0, *(leader for post in posts for leader in post.apart)])
-        apart_end = array("i", [1])
-        for post in posts:
-            apart_end.append(apart_end[len(apart_end) - 1] + len(post.apart))
-        self.apart_end = apart_end
+        self.apart_end = array("i", accumulate((len(post.apart) for post in posts), initial=1))
         self.leaders = array("q", bytes(8 * len(posts)))
         self.counts = array("i", bytes(4 * 5 * len(posts)))
         self.overlaps = array("d", bytes(8 * len(posts)))
-
-    def most_words(self) -> int:
-        """How many words the longest post has."""
-        most = 0
-        for at in range(self.size):
-            most = max(most, self.first[3 * at + 3] - self.first[3 * at])
-        return most
-
-    def letters(self) -> int:
-        """How many bytes the words take."""
-        words = self.first[3 * self.size]
-        return self.ends[words - 1] if words else 0
+        self.contradicted = array("q", bytes(8 * len(posts)))
+        words = spelling.first[3 * len(posts)]
+        self.longest = max((end - first for first, end in pairwise(spelling.first[::3])), default=0)
+        self.letters = spelling.ends[words - 1] if words else 0
 
 
 class RepeatIndex:
@@ -117,13 +112,15 @@ class RepeatIndex:
 
     `numbers`, `hashes`, `times` and `small` are the same memory, the leaders' records, seen as numbers of four kinds.
     `slots` is a hash table: half a key above, and the number plus one of a leader that is found by it below. `seen`
-    counts pairs. `text` has the leaders' words, `runs` the samples of those that are articles.
+    counts pairs. `text` has the leaders' words, `runs` the samples of those that are articles. `contradicted` says, of
+    the posts that were added last, which leader a post nearly repeats and contradicts.
     """
 
     def __init__(self, *, window_seconds: float = WINDOW_HOURS * HOUR, threshold: float = LEAST_OVERLAP) -> None:
         self.window, self.threshold = window_seconds, threshold
         # Few posts have labels: room for them in each record would cost more.
         self.labels: dict[int, tuple[str, ...]] = {}
+        self.contradicted: dict[int, int] = {}
         self.leaders = self.gone = self.text_size = self.run_sets = self.slots_used = 0
         self._use_records(zeros("q", RECORD))
         self.text, self.runs = zeros("B", 1), zeros("Q", MOST_RUNS)
@@ -141,6 +138,7 @@ class RepeatIndex:
 
     def add_many(self, posts: Sequence[Posting]) -> list[Decision | None]:
         decisions: list[Decision | None] = []
+        self.contradicted = {}
         for some in in_batches(posts):
             decisions += self._add_batch(some)
         return decisions
@@ -183,6 +181,8 @@ class RepeatIndex:
             elif leader == LEADS:
                 if texts[row].labels:
                     self.labels[number] = texts[row].labels
+                if batch.contradicted[row] >= 0:
+                    self.contradicted[chosen[row].id] = self.numbers[batch.contradicted[row] * RECORD + POST]
                 number += 1
         return decisions
 
@@ -201,8 +201,8 @@ class RepeatIndex:
         if (self.leaders + batch.size) * RECORD > len(self.numbers):
             wanted = (self.leaders + batch.size) * 5 // 4
             self._use_records(grown(self.numbers, "q", wanted * RECORD))
-        if self.text_size + batch.letters() > len(self.text):
-            self.text = grown(self.text, "B", (self.text_size + batch.letters()) * 5 // 4)
+        if self.text_size + batch.letters > len(self.text):
+            self.text = grown(self.text, "B", (self.text_size + batch.letters) * 5 // 4)
         if (self.run_sets + batch.size) * MOST_RUNS > len(self.runs):
             self.runs = grown(self.runs, "Q", (self.run_sets + batch.size) * 5 // 4 * MOST_RUNS)
         size = len(self.slots)
@@ -210,8 +210,8 @@ class RepeatIndex:
             size *= 2
         if size > len(self.slots):
             self._hash_again(array("i", range(self.leaders)), size)
-        if batch.most_words() > self.new.most_words:
-            self.new = Text(batch.most_words() * 5 // 4)
+        if batch.longest > self.new.most_words:
+            self.new = Text(batch.longest * 5 // 4)
         self.new.data, self.old.data = batch.text, self.text
 
     def _use_records(self, records: Row) -> None:
@@ -242,7 +242,7 @@ class RepeatIndex:
 
 def decide_all(index: RepeatIndex, batch: Batch) -> None:
     for at in range(batch.size):
-        batch.leaders[at] = ALONE
+        batch.leaders[at] = batch.contradicted[at] = ALONE
         read_post(index, batch, at)
         keys = find_keys(index, batch, at)
         if keys == 0:
@@ -315,10 +315,8 @@ def keep_rare(index: RepeatIndex, pair: int, kept: int) -> int:
         return kept
     kept = min(kept + 1, MOST_PAIRS)
     for each in range(kept - 1, place, -1):
-        index.keys[2 + each] = index.keys[1 + each]
-        index.rarity[each] = index.rarity[each - 1]
-    index.keys[2 + place] = pair
-    index.rarity[place] = times
+        index.keys[2 + each], index.rarity[each] = index.keys[1 + each], index.rarity[each - 1]
+    index.keys[2 + place], index.rarity[place] = pair, times
     return kept
 
 
@@ -343,8 +341,7 @@ def add_candidate(index: RepeatIndex, number: int, count: int) -> int:
             return count
     if count == MOST_CANDIDATES:
         return count
-    index.candidates[count] = number
-    index.shared[count] = 1
+    index.candidates[count], index.shared[count] = number, 1
     return count + 1
 
 
@@ -367,8 +364,7 @@ def next_candidate(index: RepeatIndex, count: int) -> int:
 def choose(index: RepeatIndex, batch: Batch, keys: int, at: int) -> bool:
     """Compares a post with the leaders that share most keys with it, and answers with the one that is most like it."""
     count = find_candidates(index, keys)
-    highest = -1.0
-    compared = 0
+    highest, compared = -1.0, 0
     while compared < MOST_COMPARED and highest < 1.0:
         number = next_candidate(index, count)
         if number < 0:
@@ -388,6 +384,11 @@ def choose(index: RepeatIndex, batch: Batch, keys: int, at: int) -> bool:
             continue
         read_leader(index, number)
         if not same_text(index.new, index.old, index.found):
+            if batch.contradicted[at] == ALONE and contradicts(index.new, index.old, index.found):
+                batch.contradicted[at] = number
+            continue
+        is_own = batch.sources[at] != 0 and index.numbers[number * RECORD + SOURCE] == batch.sources[at]
+        if is_own and 0.0 < index.found.overlap < OWN_OVERLAP:
             continue
         likeness = score(index.found, min(index.new.total, index.old.total))
         if likeness >= index.threshold and likeness > highest:
@@ -417,10 +418,8 @@ def read_leader(index: RepeatIndex, number: int) -> None:
 
 def answer(index: RepeatIndex, batch: Batch, at: int, number: int) -> None:
     batch.leaders[at] = number
-    batch.counts[5 * at] = index.found.slips
-    batch.counts[5 * at + 1] = index.found.light
-    batch.counts[5 * at + 2] = index.found.rest
-    batch.counts[5 * at + 3] = index.found.cut
+    batch.counts[5 * at], batch.counts[5 * at + 1] = index.found.slips, index.found.light
+    batch.counts[5 * at + 2], batch.counts[5 * at + 3] = index.found.rest, index.found.cut
     batch.counts[5 * at + 4] = min(index.new.total, index.old.total)
     batch.overlaps[at] = index.found.overlap
 
@@ -435,6 +434,7 @@ def lead(index: RepeatIndex, batch: Batch, keys: int, at: int) -> None:
         index.text[index.text_size + step] = batch.text[start + step]
     index.numbers[record + POST], index.times[record + CREATED_AT] = batch.ids[at], batch.created_at[at]
     index.numbers[record + START], index.numbers[record + END] = index.text_size, index.text_size + size
+    index.numbers[record + SOURCE] = batch.sources[at]
     index.hashes[record + WHOLE], index.hashes[record + MENTIONS] = index.new.whole, index.new.mentions
     index.small[small + WORDS], index.small[small + FLAGS] = index.new.total, index.new.flags
     index.small[small + HEAD], index.small[small + TAIL] = index.new.head, index.new.tail

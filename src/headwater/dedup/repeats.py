@@ -10,8 +10,9 @@ cannot grow into each other by chains. A leader is found by keys: its whole text
 neighbouring words (of an article: some of its word runs). Each key remembers its latest few leaders, and only the few
 leaders that share most keys with a post are compared with it.
 
-`compare.py` compares two texts by these rules, `repeat_index.py` finds the earlier post to compare with. A test has
-both once more in plain Python, and holds them together.
+`compare.py` compares two texts by these rules, `contradictions.py` says which of those that are nearly the same
+contradict each other, `repeat_index.py` finds the earlier post to compare with. A test has all of it once more in plain
+Python, and holds them together.
 """
 
 from __future__ import annotations
@@ -37,10 +38,14 @@ LEAST_CUT = 3
 ADDRESSED_CONTENT = 8 * WORD_CONTENT
 # Longer ones are not words.
 LONGEST_WORD = 40
+# Texts that differ in one place, in at most so many words, are nearly the same.
+MOST_CHANGED = 2
 # Articles: how many words make a run, how many runs are kept, which share has to be in both.
 RUN = 4
 MOST_RUNS = 96
 LEAST_OVERLAP = 0.5
+# Articles of one source share what its site adds to each: more has to be in both.
+OWN_OVERLAP = 0.9
 
 LIGHT = FUNCTION_WORDS | FUNCTION_SIGNS
 _64_BITS = (1 << 64) - 1
@@ -65,7 +70,8 @@ class Posting(NamedTuple):
     """A post as the index sees it. `id` is ours; `text` is plain; `created_at` is in Unix seconds (0: unknown).
 
     `repost_of` is the post that this one says it passes on; `link` the address of what it is about. `apart` are leaders
-    that a person has said it does not repeat.
+    that a person has said it does not repeat. `source` is who published it (0: somebody unknown). A reply is part of
+    its thread: it may repeat a text, but it tells no story.
     """
 
     id: int
@@ -75,6 +81,8 @@ class Posting(NamedTuple):
     link: str = ""
     repost_of: int | None = None
     apart: frozenset[int] = frozenset()
+    source: int = 0
+    is_reply: bool = False
 
 
 class Decision(NamedTuple):

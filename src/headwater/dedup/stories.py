@@ -17,9 +17,9 @@ from typing import Any
 
 from headwater.dedup.arrays import HashTable
 from headwater.dedup.repeats import HOUR, WINDOW_HOURS, Decision, Posting
-from headwater.dedup.story_memory import FADES_PER_WINDOW, StoryBatch, StoryMemory
+from headwater.dedup.story_memory import FADES_PER_WINDOW, StoryMemory
 from headwater.dedup.story_rules import LEAD, StoryRules, parts_of
-from headwater.dedup.story_terms import Terms
+from headwater.dedup.story_terms import StoryBatch, Terms
 from headwater.errors import BadInput
 
 # Makes for each text a row of small floats, all of one length, as `array` or numpy has them.
@@ -35,14 +35,16 @@ FEW = 1 << 16
 # Instead of a story's number, or of a term's.
 NONE = -1
 SHOWN = 3
+# Instead of the one source that all posts of a story are from.
+SEVERAL = 0
 
 
 class StoriesOfPosts:
-    """The number of each remembered post's story. Posts are in the order in which they came."""
+    """The number of each remembered post's story, and its source. Posts are in the order in which they came."""
 
     def __init__(self) -> None:
         self._posts = HashTable()
-        self._stories = array("i")
+        self._stories, self._sources = array("i"), array("q")
 
     def __len__(self) -> int:
         return len(self._stories) - self._stories.count(NONE)
@@ -67,13 +69,14 @@ class StoriesOfPosts:
             if row != NONE and (story := self._stories[row]) != NONE
         }
 
-    def put(self, posts: Sequence[int], stories: Sequence[int]) -> None:
+    def put(self, posts: Sequence[int], stories: Sequence[int], sources: Sequence[int]) -> None:
         """Remembers posts that are not known, or were forgotten."""
-        for row, story in zip(self._posts.number(array("q", posts)), stories, strict=True):
+        for row, story, source in zip(self._posts.number(array("q", posts)), stories, sources, strict=True):
             if row == len(self._stories):
                 self._stories.append(story)
+                self._sources.append(source)
             else:
-                self._stories[row] = story
+                self._stories[row], self._sources[row] = story, source
 
     def forget(self, post: int) -> None:
         (row,) = self._posts.numbers_of(array("q", [post]))
@@ -84,6 +87,11 @@ class StoriesOfPosts:
         """The post of a story that came first, or NONE. It looks at all posts."""
         return self._posts.key(self._stories.index(story)) if story in self._stories else NONE
 
+    def source_of(self, story: int) -> int:
+        """The source that all posts of a story are from, or SEVERAL. It looks at all posts."""
+        sources = {source for at, source in zip(self._stories, self._sources, strict=True) if at == story}
+        return sources.pop() if len(sources) == 1 else SEVERAL
+
     def numbers(self) -> array[int]:
         """The story's number for each post, NONE for those that were forgotten."""
         return self._stories
@@ -92,6 +100,7 @@ class StoriesOfPosts:
         """Forgets all posts but those that are chosen."""
         self._posts.keep(chosen)
         self._stories = array("i", compress(self._stories, chosen))
+        self._sources = array("q", compress(self._sources, chosen))
 
 
 class StoryIndex:
@@ -162,6 +171,7 @@ class StoryIndex:
         batch = self._batch([post], terms, [])
         self._fit(batch, terms)
         self._memory.unlearn(batch, number)
+        self._memory.is_from(number, self._story_of.source_of(number))
         if self._memory.leader(number) == post.id:
             # Rare enough to look at all posts. The first that came is the next to lead.
             self._memory.lead(number, self._story_of.first_of(number))
@@ -198,7 +208,7 @@ class StoryIndex:
         batch = self._batch(posts, terms, barred)
         self._fit(batch, terms)
         self._memory.decide(batch)
-        self._story_of.put([post.id for post in posts], batch.stories)
+        self._story_of.put([post.id for post in posts], batch.stories, [post.source for post in posts])
         scores, leaders = batch.scores, batch.leaders
         return [
             _decision(post, leaders[place], scores[place], _shared(terms, batch, place)) if scores[place] else None
@@ -219,7 +229,8 @@ class StoryIndex:
         for post in posts:
             self._now = max(self._now, post.created_at)
             times.append(post.created_at or self._now)
-        return StoryBatch(terms, [post.id for post in posts], times, barred, self._meanings(posts))
+        ids, sources = [post.id for post in posts], [post.source for post in posts]
+        return StoryBatch(terms, ids, times, barred, self._meanings(posts), sources)
 
     def _meanings(self, posts: Sequence[Posting]) -> array[float]:
         if self._embed is None:

@@ -2,26 +2,17 @@
 cimport cython
 from libc.math cimport log, pow, sqrt
 
+from headwater.dedup.story_terms cimport StoryBatch
+
 cdef int MOST_TERMS, SHOWN, NONE, TALLY_ROWS
 cdef double LOG_HALF, UNSEEN
 cdef int TERM, SEEN, LENGTH, ENTRY, STORY, WEIGHT, BACK
-cdef int RECORD, LEADER, SQUARE, FIRST, LEADER_TIME, NUMBER, POSTS
-
-cdef class StoryBatch:
-    cdef readonly int size
-    cdef int[::1] starts, numbers, barred
-    cdef float[::1] weights, evidence, meanings
-    cdef long long[::1] ids
-    cdef double[::1] times
-    cdef int barred_count
-    cdef readonly int[::1] stories, shown
-    cdef readonly long long[::1] leaders
-    cdef readonly float[::1] scores
+cdef int RECORD, LEADER, SQUARE, FIRST, LEADER_TIME, SOURCE, NUMBER, POSTS, SEVERAL
 
 cdef class StoryMemory:
     cdef double threshold, window, background, short, long, few_terms, many_terms, least_evidence
     cdef double meaning, usual_closeness, least_share
-    cdef int most_posts, small_story, least_entries, entries_per_term, most_entries_per_term
+    cdef int most_posts, least_entries, entries_per_term, most_entries_per_term
     cdef readonly int terms, dimensions
     cdef readonly long long next_story, next_entry, oldest_entry
     cdef long long last_story, last_entry
@@ -66,11 +57,12 @@ cdef int add_up_lists(StoryMemory memory, StoryBatch batch, int first, int looke
 cdef int add_up(StoryMemory memory, long long story, float likeness, float evidence, int rows) noexcept nogil
 @cython.locals(number=int, record="long long", size=int, value=double, likeness=float, highest=double)
 cdef void find_most_alike(StoryMemory memory, StoryBatch batch, int post, int terms, int rows) noexcept nogil
+cdef bint is_own(StoryMemory memory, StoryBatch batch, int post, long long record) noexcept nogil
 cdef bint is_barred(StoryBatch batch, int number) noexcept nogil
 @cython.locals(of_story="long long", of_post="long long", product=double, square=double, length=double)
 cdef double closeness(StoryMemory memory, StoryBatch batch, int post, long long number) noexcept nogil
 @cython.locals(slot="long long", record="long long")
-cdef void begin_story(StoryMemory memory, long long post, double time) noexcept nogil
+cdef void begin_story(StoryMemory memory, long long post, double time, long long source) noexcept nogil
 @cython.locals(of_story="long long", of_post="long long")
 cdef void add_meaning(StoryMemory memory, StoryBatch batch, int post, long long number, int times) noexcept nogil
 @cython.locals(entry="long long", weight=double)

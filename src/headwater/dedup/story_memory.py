@@ -17,7 +17,7 @@ from array import array
 
 from headwater.dedup.arrays import Row, grown, seen_as, shrunk, unrolled, zeros
 from headwater.dedup.story_rules import MOST_TERMS, StoryRules
-from headwater.dedup.story_terms import Terms
+from headwater.dedup.story_terms import StoryBatch
 
 try:
     import cython
@@ -46,30 +46,11 @@ LOG_HALF = -0.6931471805599453
 TERM, SEEN, LENGTH = 2, 2, 3
 # An entry is three numbers of 32 bits, of which the second is a small float.
 ENTRY, STORY, WEIGHT, BACK = 3, 0, 1, 2
-# A story is five numbers of 64 bits, of which the last is two of 32 bits.
-RECORD, LEADER, SQUARE, FIRST, LEADER_TIME = 5, 0, 1, 2, 3
-NUMBER, POSTS = 8, 9
-
-
-class StoryBatch:
-    """Posts to decide about, as terms, and what was decided.
-
-    That is for each post its story's number and earliest post, the score (0: a new story), and the terms that decided.
-    `barred` are stories that the posts may not join.
-    """
-
-    def __init__(
-        self, terms: Terms, ids: list[int], times: list[float], barred: list[int], meanings: array[float]
-    ) -> None:
-        self.size = len(ids)
-        self.starts, self.numbers = terms.starts, terms.numbers
-        self.weights, self.evidence = terms.weights, terms.evidence
-        self.ids, self.times = array("q", ids), array("d", times)
-        self.barred, self.barred_count = array("i", [*barred, NONE]), len(barred)
-        self.meanings = meanings
-        self.stories, self.leaders = array("i", bytes(4 * self.size)), array("q", bytes(8 * self.size))
-        self.scores = array("f", bytes(4 * self.size))
-        self.shown = array("i", [NONE]) * (SHOWN * self.size)
+# A story is six numbers of 64 bits, of which the last is two of 32 bits.
+RECORD, LEADER, SQUARE, FIRST, LEADER_TIME, SOURCE = 6, 0, 1, 2, 3, 4
+NUMBER, POSTS = 10, 11
+# Instead of the one source that all posts of a story are from.
+SEVERAL = 0
 
 
 class StoryMemory:
@@ -84,7 +65,7 @@ class StoryMemory:
         self.threshold, self.window, self.background = rules.threshold, rules.window, rules.background
         self.short, self.long = rules.short, rules.long
         self.few_terms, self.many_terms = rules.few_terms, rules.many_terms
-        self.most_posts, self.small_story = rules.most_posts, rules.small_story
+        self.most_posts = rules.most_posts
         self.least_evidence, self.least_share = rules.least_evidence, rules.least_share
         self.least_entries, self.entries_per_term = rules.least_entries, rules.entries_per_term
         self.most_entries_per_term = rules.most_entries_per_term
@@ -203,6 +184,10 @@ class StoryMemory:
     def lead(self, number: int, post: int) -> None:
         self.story_leaders[(number & self.last_story) * RECORD + LEADER] = post
 
+    def is_from(self, number: int, source: int) -> None:
+        """All posts of a story are from this source (SEVERAL: they are not)."""
+        self.story_leaders[(number & self.last_story) * RECORD + SOURCE] = source
+
     def decide(self, batch: StoryBatch) -> None:
         """Decides about the posts of a batch, one after the other, and remembers each."""
         with cython.nogil:
@@ -242,13 +227,15 @@ def decide_post(memory: StoryMemory, batch: StoryBatch, post: int) -> None:
         memory.tally_story[memory.tally_rows[at]] = NONE
     is_new = memory.best == NONE
     if is_new:
-        begin_story(memory, batch.ids[post], batch.times[post])
+        begin_story(memory, batch.ids[post], batch.times[post], batch.sources[post])
     record = (memory.best & memory.last_story) * RECORD
     batch.stories[post], batch.scores[post] = memory.best, memory.score
     batch.leaders[post] = memory.story_leaders[record + LEADER]
     if batch.times[post] < memory.story_sums[record + LEADER_TIME]:
         memory.story_leaders[record + LEADER] = batch.ids[post]
         memory.story_sums[record + LEADER_TIME] = batch.times[post]
+    if memory.story_leaders[record + SOURCE] != batch.sources[post]:
+        memory.story_leaders[record + SOURCE] = SEVERAL
     memory.story_numbers[2 * record + POSTS] += 1
     memory.story_sums[record + SQUARE] += 2.0 * memory.likeness + 1.0
     add_meaning(memory, batch, post, memory.best, 1)
@@ -366,7 +353,7 @@ def find_most_alike(memory: StoryMemory, batch: StoryBatch, post: int, terms: in
             continue
         if abs(batch.times[post] - memory.story_sums[record + FIRST]) > memory.window:
             continue
-        if size < memory.small_story and memory.tally_evidence[row] < memory.least_evidence:
+        if memory.tally_evidence[row] < memory.least_evidence or is_own(memory, batch, post, record):
             continue
         value = likeness / (pow(memory.story_sums[record + SQUARE], 0.5 * (1.0 - share)) * pow(size, share))
         if memory.dimensions and value >= memory.least_share * asked:
@@ -378,6 +365,11 @@ def find_most_alike(memory: StoryMemory, batch: StoryBatch, post: int, terms: in
             memory.best, memory.likeness = number, likeness
     if memory.best != NONE:
         memory.score = pow(min(highest, 1.0), LOG_HALF / log(asked))
+
+
+def is_own(memory: StoryMemory, batch: StoryBatch, post: int, record: int) -> bool:
+    """Whether all that a story has is from the source of a post: a source's own posts are no tellings of each other."""
+    return batch.sources[post] != SEVERAL and memory.story_leaders[record + SOURCE] == batch.sources[post]
 
 
 def is_barred(batch: StoryBatch, number: int) -> bool:
@@ -398,7 +390,7 @@ def closeness(memory: StoryMemory, batch: StoryBatch, post: int, number: int) ->
     return product / sqrt(square * length) if square * length > 0.0 else 0.0
 
 
-def begin_story(memory: StoryMemory, post: int, time: float) -> None:
+def begin_story(memory: StoryMemory, post: int, time: float, source: int) -> None:
     memory.best = memory.next_story
     memory.next_story += 1
     slot = memory.best & memory.last_story
@@ -406,6 +398,7 @@ def begin_story(memory: StoryMemory, post: int, time: float) -> None:
     memory.story_numbers[2 * record + NUMBER], memory.story_numbers[2 * record + POSTS] = memory.best, 0
     memory.story_leaders[record + LEADER], memory.story_sums[record + LEADER_TIME] = post, time
     memory.story_sums[record + SQUARE], memory.story_sums[record + FIRST] = 0.0, time
+    memory.story_leaders[record + SOURCE] = source
     for at in range(memory.dimensions):
         memory.meanings[slot * memory.dimensions + at] = 0.0
 

@@ -55,7 +55,6 @@ class StoryRules(NamedTuple):
     few_terms: float = 8.0
     many_terms: float = 16.0
     most_posts: int = 1000
-    small_story: int = 5
     least_evidence: float = 2.0
     # How many entries of posting lists are read for a post, those of the rarest terms first: at least, for each of its
     # terms, and at most of one term.

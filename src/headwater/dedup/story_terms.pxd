@@ -16,6 +16,17 @@ cdef class Terms:
     cdef readonly float[::1] weights, evidence
     cdef HashTable vocabulary, common
 
+cdef class StoryBatch:
+    cdef readonly int size
+    cdef int[::1] starts, numbers, barred
+    cdef float[::1] weights, evidence, meanings
+    cdef long long[::1] ids, sources
+    cdef double[::1] times
+    cdef int barred_count
+    cdef readonly int[::1] stories, shown
+    cdef readonly long long[::1] leaders
+    cdef readonly float[::1] scores
+
 cdef void read_posts(Terms terms) noexcept nogil
 @cython.locals(sign=int, word=int, key="unsigned long long")
 cdef void read_part(Terms terms, int post, int part, float weight) noexcept nogil

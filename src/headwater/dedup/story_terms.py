@@ -34,6 +34,8 @@ if not cython.compiled:
 FNV_START = 0x0BF29CE484222325
 FNV_PRIME = 0x100000001B3
 SHORTEST_WITH_ENDING = 4
+# So many of the terms that a post shares with its story are shown.
+SHOWN = 3
 
 
 class Terms:
@@ -61,6 +63,33 @@ class Terms:
     def word(self, at: int) -> str:
         """The word that a term was read from; of a pair of signs, both."""
         return bytes(self.text[self.begins[at] : self.ends[at]]).decode().replace(" ", "")
+
+
+class StoryBatch:
+    """Posts to decide about, as terms, and what was decided.
+
+    That is for each post its story's number and earliest post, the score (0: a new story), and the terms that decided.
+    `barred` are stories that the posts may not join. Of a post whose source is unknown, that is 0.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        ids: list[int],
+        times: list[float],
+        barred: list[int],
+        meanings: array[float],
+        sources: list[int],
+    ) -> None:
+        self.size = len(ids)
+        self.starts, self.numbers = terms.starts, terms.numbers
+        self.weights, self.evidence = terms.weights, terms.evidence
+        self.ids, self.times, self.sources = array("q", ids), array("d", times), array("q", sources)
+        self.barred, self.barred_count = array("i", [*barred, -1]), len(barred)
+        self.meanings = meanings
+        self.stories, self.leaders = array("i", bytes(4 * self.size)), array("q", bytes(8 * self.size))
+        self.scores = array("f", bytes(4 * self.size))
+        self.shown = array("i", [-1]) * (SHOWN * self.size)
 
 
 def read_posts(terms: Terms) -> None:
