@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
+import psycopg
 import pytest
 import structlog
 
@@ -22,7 +23,15 @@ from headwater.store.people import accounts
 from headwater.wire import Parts
 from support.disks import NO_MOUNT
 from support.posts import NOON
-from support.services import empty_redis_database, fresh_postgres_database, service_url, worker
+from support.services import (
+    APP_ROLE,
+    as_app_role,
+    empty_redis_database,
+    fresh_postgres_database,
+    make_app_role,
+    service_url,
+    worker,
+)
 from support.web import ALLOW_LOOPBACK, Web, web
 
 NO_DATA = "no measuring data"
@@ -73,26 +82,32 @@ def sqlite_url(sqlite_schema: Path, tmp_path: Path) -> str:
 def postgres_schema() -> Iterator[str]:
     """The name of a database with the newest schema and an owner, to be copied."""
     with fresh_postgres_database(service_url("postgres")) as url:
-        _make_schema(url)
+        make_app_role(url)
+        _make_schema(url, APP_ROLE)
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute(f"GRANT CREATE ON SCHEMA public TO {APP_ROLE}")  # for tables of a test's own
         yield url.rpartition("/")[2]
 
 
-def _make_schema(url: str) -> None:
+def _make_schema(url: str, app_role: str | None = None) -> None:
     database = Database(url)
-    migrate.upgrade(database)
+    migrate.upgrade(database, app_role=app_role)
     database.write_now(accounts.make_owner, NOON)
     database.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A store with the newest schema on each engine in turn: whatever the store promises, it promises on both."""
+    """A store with the newest schema on each engine in turn: whatever the store promises, it promises on both.
+
+    On PostgreSQL it is opened by a role that row level security binds.
+    """
     if request.param == "sqlite":
         yield request.getfixturevalue("sqlite_url")
         return
     template: str = request.getfixturevalue("postgres_schema")
     with fresh_postgres_database(service_url("postgres"), template) as url:
-        yield url
+        yield as_app_role(url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -45,6 +45,11 @@ class Settings(BaseSettings):
         None,
         "Where the store is: sqlite:///path or postgresql://user@host/name. Default: a file in the data folder.",
     )
+    migration_database_url: SecretStr | None = _setting(
+        None,
+        "PostgreSQL: the same database as the role that owns the tables, which only migrations use. The role in "
+        "HEADWATER_DATABASE_URL then owns nothing, and row level security binds it. `headwater db roles` sets it up.",
+    )
     secret_key: SecretStr | None = _setting(
         None,
         "What encrypts passwords of sources at rest, and makes the secrets of hubs. Processes that share a database "

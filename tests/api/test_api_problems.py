@@ -17,6 +17,7 @@ from headwater.http import problems
 from headwater.store import db as store_db
 from headwater.store import migrate
 from headwater.store.posts import stream
+from support.services import as_owner
 
 MEMBERS = {"type", "title", "status", "detail", "code"}
 
@@ -143,7 +144,8 @@ def test_a_full_disk_is_told_as_such_and_recovers(headwater: Running) -> None:
 def test_a_database_without_our_schema_is_not_ready(on_both: Running) -> None:
     client = on_both.program()
     assert client.get("/readyz").status == 200
-    migrate.downgrade(on_both.parts.db, "base")
+    with as_owner(on_both.parts.db) as db:
+        migrate.downgrade(db, "base")
     answer = on_both.stranger.get("/readyz")
     assert is_problem(answer, 503, "schema_mismatch")
     assert answer.json()["detail"] == answer.json()["title"], "strangers are told nothing about the database"

@@ -22,6 +22,7 @@ from headwater.store.tables import event_outbox
 from headwater.store.tables import posts as posts_table
 from headwater.store.tables import sources as sources_table
 from headwater.wire import Parts
+from support.services import as_owner
 from support.web import Answer, Asked, Web, rss
 
 
@@ -135,7 +136,9 @@ def test_passwords_that_were_stored_before_are_recognised_after_the_upgrade(
 ) -> None:
     address = "http://me:word@news.example/feed"
     added = parts.db.write_now(follow, owner, address, parts.now(), seal=parts.credential)
-    migrate.downgrade(parts.db, "0014")
+    with as_owner(parts.db) as db:
+        migrate.downgrade(db, "0014")
+        migrate.upgrade(db, app_role=parts.db.engine.url.username)
     wire.prepare_store(parts)
     again = parts.db.write_now(follow, owner, address, parts.now(), seal=parts.credential)
     assert (again.source_id, again.new_source, again.new_subscription) == (added.source_id, False, False)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from headwater.consumers import search
 from headwater.events import health
@@ -22,6 +22,7 @@ from headwater.store.log.health import Backlog, LogHealth
 from headwater.store.sql import Prepared
 from support.log import Recorder, append
 from support.posts import NOON, a_post, a_source, visited
+from support.statements import analyze
 
 WELL = LogHealth([Backlog("search", 0, None)], 1000, NOON, {}, {}, NOON, NOON, None, True)
 SEEN = Observed(WELL, [0.01], {"ok": 10}, 0, timedelta(days=7), answers=40, unchanged=36)
@@ -179,7 +180,7 @@ def test_counting_stops_at_a_cap(db: Database, monkeypatch: pytest.MonkeyPatch) 
 def test_no_figure_reads_the_whole_log(db: Database) -> None:
     db.write_now(append, *range(2000))
     db.write_now(outbox.make_cursors, "slow", NOON)
-    db.write_now(lambda conn: conn.execute(text("ANALYZE")))
+    analyze(db)
     with db.engine.connect() as conn:
         for statement, given in STATEMENTS:
             plan = explained(conn, statement, given)
@@ -192,7 +193,7 @@ def test_what_waits_is_counted_along_the_index_of_its_partition(postgres_url: st
     migrate.upgrade(db)
     db.write_now(append, *range(2000))
     db.write_now(outbox.make_cursors, "slow", NOON)
-    db.write_now(lambda conn: conn.execute(text("ANALYZE")))
+    analyze(db)
     plan = db.read_now(explained, log_health._unhandled, (10,))
     assert plan.count("using ix_event_outbox_partition") == 2, plan
     db.close()

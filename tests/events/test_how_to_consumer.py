@@ -71,8 +71,10 @@ def package(tmp_path: Path) -> Path:
         if name == "wire/parts.py":
             _add_to(file, code)
         elif "migrations" in name:
-            next_one = code.replace('down_revision = "0017"', f'down_revision = "{newest}"')
-            file.write_text(next_one.replace('revision = "0018"', f'revision = "{int(newest) + 1:04}"', 1))
+            number = f"{int(newest) + 1:04}"
+            next_one = re.sub(r'^down_revision = "\d+"', f'down_revision = "{newest}"', code, flags=re.MULTILINE)
+            next_one = re.sub(r'^revision = "\d+"', f'revision = "{number}"', next_one, flags=re.MULTILINE)
+            file.with_name(number + file.name[4:]).write_text(next_one)
         else:
             file.write_text((file.read_text() if file.exists() else "") + "\n\n" + code)
     return copy

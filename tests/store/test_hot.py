@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, select
 
 from headwater.model import Decision, Post, Reader
-from headwater.store import stories
+from headwater.store import row_security, stories
 from headwater.store.db import Database
 from headwater.store.posts import hot, stream
 from headwater.store.posts.stream import Filter, StreamPosition, StreamPost
 from headwater.store.tables import hot_posts, hot_window, posts, sources
 from support.posts import NOON, a_post, a_source, visited
-from support.statements import recorded
+from support.statements import analyze, recorded
 
 DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
@@ -44,6 +44,7 @@ def undone(db: Database) -> Iterator[Connection]:
     with db.engine.connect() as conn:
         conn.execution_options(headwater_writes=True)
         with conn.begin() as work:
+            row_security.begin(conn, [])
             yield conn
             work.rollback()
 
@@ -181,14 +182,17 @@ def test_the_first_pages_do_not_touch_the_cold_store(db: Database, owner: Reader
 
 
 def test_the_hot_stream_reads_its_index_and_sorts_nothing(db: Database, owner: Reader) -> None:
-    def plan(conn: Connection) -> str:
+    def fill(conn: Connection) -> None:
         hot.clean(conn, DAY, NOON)
         for number in range(40):
             visited(conn, a_source(conn, owner, f"https://h{number}.example/"), [a_post(str(n)) for n in range(50)])
-        conn.exec_driver_sql("ANALYZE")
+
+    def plan(conn: Connection, owner: Reader) -> str:
         own = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "limit": 20}
         return "\n".join(str(row) for row in stream.page_statement("hot_posts").plan(conn, **own))
 
-    found = db.write_now(plan)
+    db.write_now(fill)
+    analyze(db)
+    found = db.read_now(plan, owner)
     assert "ix_posts_hot_stream" in found
     assert "TEMP B-TREE" not in found

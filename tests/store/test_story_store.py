@@ -15,6 +15,7 @@ from headwater.store.stories import folded
 from headwater.store.stories.folded import FoldSettings
 from headwater.store.tables import posts, tenants, users
 from support.posts import NOON, a_post, a_source, visited
+from support.statements import analyze
 
 
 def told(conn: Connection, owner: Reader, *titles: str) -> list[int]:
@@ -178,16 +179,19 @@ def test_reading_one_post_reads_the_story_and_what_joins_it_later(db: Database, 
 
 
 def test_the_folded_stream_reads_its_index_and_sorts_nothing(db: Database, owner: Reader) -> None:
-    def plan(conn: Connection) -> str:
+    def fill(conn: Connection) -> None:
         for number in range(40):
             visited(conn, a_source(conn, owner, f"https://h{number}.example/"), [a_post(str(n)) for n in range(50)])
         ids = list(conn.execute(select(posts.c.id)).scalars())
         stories.save(conn, [first(id) if id % 3 else joins(id, id - 1) for id in ids], NOON)
-        conn.exec_driver_sql("ANALYZE")
+
+    def plan(conn: Connection, owner: Reader) -> str:
         own = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "threshold": 0.0, "limit": 20}
         return "\n".join(str(row) for row in stream.page_statement("posts", fold="stories").plan(conn, **own))
 
-    found = db.write_now(plan)
+    db.write_now(fill)
+    analyze(db)
+    found = db.read_now(plan, owner)
     assert "ix_posts_stream" in found
     assert "TEMP B-TREE" not in found
     assert "story_members" in found

@@ -13,6 +13,7 @@ from headwater.store.posts import stream
 from headwater.store.posts.stream import Filter, StreamPosition
 from headwater.store.tables import tenants, users
 from support.posts import NOON, a_post, a_source, visited
+from support.statements import analyze
 
 
 def fill(conn: Connection, owner: Reader, count: int = 25) -> int:
@@ -70,13 +71,16 @@ def test_read_and_starred_are_kept_for_each_reader_and_can_be_filtered(db: Datab
 
 
 def test_the_stream_reads_its_index_and_sorts_nothing(db: Database, owner: Reader) -> None:
-    def plan(conn: Connection) -> str:
+    def fill(conn: Connection) -> None:
         for number in range(40):
             visited(conn, a_source(conn, owner, f"https://h{number}.example/"), [a_post(str(n)) for n in range(50)])
-        conn.exec_driver_sql("ANALYZE")
+
+    def plan(conn: Connection, owner: Reader) -> str:
         own = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "limit": 20}
         return "\n".join(str(row) for row in stream.page_statement("posts").plan(conn, **own))
 
-    found = db.write_now(plan)
+    db.write_now(fill)
+    analyze(db)
+    found = db.read_now(plan, owner)
     assert "ix_posts_stream" in found
     assert "TEMP B-TREE" not in found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import uuid
@@ -14,8 +15,13 @@ import pytest
 import redis
 from psycopg import sql
 
+from headwater.store.db import Database
+
 _DISCONNECT_READERS = """SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots
     WHERE database = %s AND active_pid IS NOT NULL"""
+
+
+APP_ROLE = "headwater_app"  # neither owns the tables nor bypasses row level security
 
 
 def worker() -> int:
@@ -47,6 +53,31 @@ def fresh_postgres_database(server_url: str, template: str = "template1") -> Ite
     finally:
         with psycopg.connect(server_url, autocommit=True) as server:
             _drop(server, name)
+
+
+def make_app_role(server_url: str) -> None:
+    """Makes the role that the application connects as, with the password of the server's own role."""
+    password = sql.Literal(urlsplit(server_url).password)
+    with psycopg.connect(server_url, autocommit=True) as server, contextlib.suppress(psycopg.errors.DuplicateObject):
+        server.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(APP_ROLE), password))
+
+
+def as_app_role(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{APP_ROLE}:{parts.password}@{parts.hostname}:{parts.port}"))
+
+
+@contextmanager
+def as_owner(db: Database) -> Iterator[Database]:
+    """Opens the same store as the role that owns its tables."""
+    if db.is_sqlite:
+        yield db
+        return
+    owners = Database(with_database(service_url("postgres"), db.engine.url.database or ""))
+    try:
+        yield owners
+    finally:
+        owners.close()
 
 
 def _drop(server: psycopg.Connection, name: sql.Identifier) -> None:

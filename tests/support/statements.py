@@ -6,9 +6,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from sqlalchemy import event
 
 from headwater.store.db import Database
+from support.services import service_url, with_database
+
+
+def analyze(db: Database) -> None:
+    """Counts rows for the planner. On PostgreSQL only the owner of the tables can do that."""
+    if db.is_sqlite:
+        db.write_now(lambda conn: conn.exec_driver_sql("ANALYZE"))
+        return
+    name = db.engine.url.database or ""
+    with psycopg.connect(with_database(service_url("postgres"), name), autocommit=True) as server:
+        server.execute("ANALYZE")
 
 
 @contextmanager

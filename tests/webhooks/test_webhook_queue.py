@@ -239,7 +239,7 @@ def test_the_loops_questions_have_their_index(db: Database, owner: Reader) -> No
         "SELECT id FROM webhook_deliveries WHERE webhook_id = 1 AND id < 99 ORDER BY id DESC LIMIT 20": (
             "ix_webhook_deliveries_log"
         ),
-        "SELECT id FROM webhooks WHERE tenant_id = 1 AND user_id = 1": "ix_webhooks_user",
+        "SELECT id FROM webhooks WHERE user_id = 1": "ix_webhooks_user",
     }
     for query, index in queries.items():
         assert index in db.read_now(plan, query), query

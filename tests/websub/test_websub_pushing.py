@@ -21,6 +21,7 @@ from headwater.store.db import Database
 from headwater.store.sources import hubs
 from support.hub import Hub, call
 from support.posts import a_post
+from support.services import as_owner
 from support.web import Answer, Web, rss
 from websub.instance import Instance, instance
 
@@ -309,9 +310,10 @@ async def test_neither_id_nor_secret_is_in_a_log(headwater: Instance, caplog: py
 
 async def test_while_the_database_cannot_be_used_a_hub_is_asked_to_come_again(headwater: Instance) -> None:  # H90
     await headwater.subscribed("first")
-    await headwater.parts.db.write(lambda conn: conn.exec_driver_sql("ALTER TABLE hub_subscriptions RENAME TO gone"))
-    answer = await headwater.push(rss("second"))
-    await headwater.parts.db.write(lambda conn: conn.exec_driver_sql("ALTER TABLE gone RENAME TO hub_subscriptions"))
+    with as_owner(headwater.parts.db) as db:
+        await db.write(lambda conn: conn.exec_driver_sql("ALTER TABLE hub_subscriptions RENAME TO gone"))
+        answer = await headwater.push(rss("second"))
+        await db.write(lambda conn: conn.exec_driver_sql("ALTER TABLE gone RENAME TO hub_subscriptions"))
     assert answer.status == 503
     assert b"hub_subscriptions" not in answer.body
     headwater.world.pages["/feed"] = Answer(rss("first", "second"))

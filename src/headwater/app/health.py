@@ -22,6 +22,7 @@ from headwater.store import sources
 from headwater.store.log import health as log_health
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.health import LogHealth
+from headwater.store.row_security import of_everybody
 from headwater.store.visits import metrics
 from headwater.store.visits.metrics import Alert
 
@@ -85,11 +86,13 @@ def numbers(conn: Connection, consumers: Sequence[Consumer], now: datetime, *, h
 
 
 def activity(conn: Connection, reader: Reader, now: datetime, *, minutes: int, letters: int) -> Activity:
-    return Activity(
-        log_health.events_by_minute(conn, now, minutes),
-        log_health.visits_by_outcome(conn, now - timedelta(minutes=minutes)),
-        log.list_dead_letters(conn, limit=letters) if may(reader, "log:read") else [],
-    )
+    """Returns what the whole instance does, whoever asks; its dead letters only to operators."""
+    with of_everybody(conn):
+        return Activity(
+            log_health.events_by_minute(conn, now, minutes),
+            log_health.visits_by_outcome(conn, now - timedelta(minutes=minutes)),
+            log.list_dead_letters(conn, limit=letters) if may(reader, "log:read") else [],
+        )
 
 
 State = Literal["ok", "warning", "bad", "unknown"]

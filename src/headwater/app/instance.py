@@ -13,7 +13,7 @@ from headwater.access.x import METER, NO_TOKEN, SECRET, XState
 from headwater.errors import KeyMissing, SchemaMismatch, SourceFailure
 from headwater.model import Credential, Reader
 from headwater.sources import x
-from headwater.store import migrate, sources
+from headwater.store import migrate, row_security, sources
 from headwater.store.db import Database
 from headwater.store.db import sqlite_version as sqlite_version
 from headwater.store.migrate import upgrade_in_a_child as upgrade_in_a_child
@@ -24,8 +24,7 @@ from headwater.store.sources.limits import MonthlyAllowance
 
 
 def prepare(db: Database, hot_for: timedelta, now: datetime) -> Reader:
-    """Upgrades the schema and returns the owner, who is created the first time."""
-    migrate.upgrade(db)
+    """Makes a store with the newest schema ready, and returns the owner, who is created the first time."""
     db.condition.leave_marker()
     db.write_now(hot.clean, hot_for, now)  # fills a new hot store
     return db.write_now(accounts.make_owner, now)
@@ -55,10 +54,34 @@ def owner(db: Database) -> Reader:
     return found
 
 
-def upgrade_schema(db: Database, revision: str) -> bool:
-    """Upgrades the schema to a revision. Returns whether that is the newest one."""
-    migrate.upgrade(db, revision)
+def is_newest(db: Database) -> bool:
+    """Whether the schema is the newest one."""
     return migrate.current(db) == migrate.head()
+
+
+def upgrade_schema(db: Database, revision: str, app_role: str | None = None) -> bool:
+    """Upgrades the schema to a revision. Returns whether that is the newest one."""
+    migrate.upgrade(db, revision, app_role=app_role)
+    return is_newest(db)
+
+
+def set_up_role(db: Database, role: str, password: str | None) -> bool:
+    """Lets a role use the tables, which is created if there is none. Returns whether it was created.
+
+    `db` is opened by the owner of the tables.
+    """
+
+    def set_up(conn: Connection) -> bool:
+        made = row_security.make_role(conn, role, password)
+        row_security.grant(conn, role)
+        return made
+
+    return db.write_now(set_up)
+
+
+def isolation(conn: Connection) -> tuple[list[str], bool]:
+    """Returns what keeps PostgreSQL from separating the tenants by itself, and whether there are several."""
+    return row_security.problems(conn), accounts.has_guests(conn)
 
 
 def lost_by_downgrade(db: Database, revision: str) -> str:

@@ -19,6 +19,7 @@ from headwater.store.db import Database
 from headwater.store.people import accounts
 from headwater.store.people import tokens as stored
 from headwater.store.people.accounts import Invitation, Person, Tenant
+from headwater.store.row_security import of_everybody
 
 ROLES = scopes.ROLES
 INVITATION_LIFE = timedelta(days=7)
@@ -204,10 +205,11 @@ def reader_in(conn: Connection, tenant: str | None, owner: Reader) -> Reader:
     the instance."""
     if tenant is None:
         return owner
-    tenant_id = accounts.tenant_named(conn, tenant)
-    if tenant_id is None:
-        raise NotFound(f"There is no tenant {tenant!r}. `headwater people tenants` shows them.")
-    found = next((one for one in accounts.people(conn, tenant_id) if one.role == "owner"), None)
+    with of_everybody(conn):
+        tenant_id = accounts.tenant_named(conn, tenant)
+        if tenant_id is None:
+            raise NotFound(f"There is no tenant {tenant!r}. `headwater people tenants` shows them.")
+        found = next((one for one in accounts.people(conn, tenant_id) if one.role == "owner"), None)
     if found is None:
         raise NotFound(f"The tenant {tenant!r} has no owner.")
     return found.reader

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headwater import wire
 from headwater.app import log
 from headwater.app.log import DeadLetterJson
 from headwater.app.shapes import shaped
@@ -189,8 +190,9 @@ def moment_in(text: str, now: datetime) -> datetime:
 @kafka.command("setup")
 def set_up_kafka() -> None:
     """Make the topics, the publication and the connector that are missing. It may be run again at any time."""
-    with opened() as (parts, _):
-        for line in asyncio.run(log.set_up_kafka(*_kafka(parts))):
+    with opened() as (parts, _), wire.opened_by_owner(parts) as (db, _):  # only the owner of a table can publish it
+        cluster, _, url, retention = _kafka(parts)
+        for line in asyncio.run(log.set_up_kafka(cluster, db, url, retention)):
             say(line)
 
 
@@ -206,7 +208,7 @@ def _kafka(parts: Parts) -> tuple[Cluster, Database, str, timedelta]:
     """Returns what the use cases of Kafka take: the cluster, the database as we and as Debezium reach it, retention."""
     settings = parts.settings
     cluster = log.kafka_cluster(parts.db, settings.kafka_bootstrap_servers, settings.kafka_connect_url)
-    given = settings.kafka_database_url
+    given = settings.kafka_database_url or settings.migration_database_url
     url = given.get_secret_value() if given else settings.store_url()
     return cluster, parts.db, url, timedelta(days=settings.event_history_days)
 

@@ -133,7 +133,7 @@ def db_upgrade(
 ) -> None:
     """Bring the schema to the newest revision, or to a given one."""
     with opened_parts() as parts:
-        if instance.upgrade_schema(parts.db, revision):
+        if wire.upgrade_schema(parts, revision):
             wire.prepare_store(parts)
         _say_revision(parts, as_json)
 
@@ -150,8 +150,32 @@ def db_downgrade(
         require_store(parts)
         if lost and not yes:
             _confirm(f"This deletes {lost}.\nIt cannot be undone. The store is {place_of(parts)}.")
-        instance.downgrade_schema(parts.db, revision)
+        with wire.opened_by_owner(parts) as (db, _):
+            instance.downgrade_schema(db, revision)
         _say_revision(parts, as_json)
+
+
+@schema.command("roles")
+def db_roles(as_json: Json = False) -> None:
+    """Let the role in HEADWATER_DATABASE_URL use the tables without owning them (PostgreSQL). Creates it if needed."""
+    with opened_parts() as parts:
+        url = parts.db.engine.url
+        with wire.opened_by_owner(parts) as (db, role):
+            if role is None or role == db.engine.url.username:
+                raise BadInput(_TWO_ROLES)
+            password = url.password
+            made = instance.set_up_role(db, role, str(password) if password else None)
+    if as_json:
+        json_line({"role": role, "created": made})
+    else:
+        say(f"The role {role} {'was created and ' * made}may use the tables. `headwater doctor` checks it.")
+
+
+_TWO_ROLES = (
+    "Two roles of PostgreSQL are needed. Give HEADWATER_MIGRATION_DATABASE_URL the one that owns the tables "
+    "(the present one), and HEADWATER_DATABASE_URL another one with a password of its own, such as "
+    "postgresql://headwater_app:PASSWORD@host/name."
+)
 
 
 def _confirm(warning: str) -> None:
@@ -232,6 +256,7 @@ async def _findings() -> AsyncIterator[Finding]:
         yield _data_folder(parts)
         yield _database(parts)
         yield _file(parts)
+        yield _tenants(parts)
         yield await _x_access(parts)
         yield await _parsing(parts)
         yield _compiled_parts()
@@ -290,6 +315,23 @@ async def _x_access(parts: Parts) -> Finding:
         return Finding("X", True, "nothing is followed there")  # the database says what is the matter with it
     waits = state.sources > 0 and (state.problem != "" or state.is_spent)
     return Finding("X", not waits, state.words)
+
+
+def _tenants(parts: Parts) -> Finding:
+    """Whether PostgreSQL separates the tenants by itself. With one tenant there is nothing to separate."""
+    if parts.db.is_sqlite:
+        return Finding("tenants", True, "separated by the queries; on PostgreSQL the server does it as well")
+    try:
+        if not instance.is_there(parts.db):
+            return Finding("tenants", True, "there are none yet")
+        instance.check_schema(parts.db)
+        problems, several = parts.db.read_now(instance.isolation)
+    except HeadwaterError:
+        return Finding("tenants", True, "unknown")  # the database says what is the matter with it
+    if not problems:
+        return Finding("tenants", True, "row level security separates them")
+    advice = f"{'; '.join(problems)}. `headwater db roles` sets up a role that row level security binds"
+    return Finding("tenants", not several, f"row level security does not hold: {advice}")
 
 
 async def _parsing(parts: Parts) -> Finding:

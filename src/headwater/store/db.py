@@ -3,6 +3,8 @@
 SQLite has one writer thread, with BEGIN IMMEDIATE and WAL; readers have threads of their own and never wait for it.
 PostgreSQL has a pool; deadlocks and serialization failures are tried again. Its statements have time limits, and one
 function has only some of the threads: whoever waits for a locked table does not keep others from using the rest.
+A function that is called with a reader runs in that reader's tenant, and sees no rows of others; one without a reader
+is the instance's own work (`store/row_security.py`).
 What the drivers raise is translated here into StoreUnavailable.
 """
 
@@ -23,6 +25,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 
 from headwater.errors import BadSetting, StoreDamaged, StoreUnavailable
+from headwater.store import row_security
 from headwater.store.condition import Condition, is_damage
 
 P = ParamSpec("P")
@@ -56,6 +59,7 @@ _ADVICE = {
     "disk is full": "The disk is full. Free some space; nothing was written and nothing is lost.",
     "readonly database": "The database may not be written. Check the owner and mode of the data folder.",
     "unable to open database": "The database file cannot be opened. Check HEADWATER_DATABASE_URL and its folder.",
+    "permission denied": "The role in HEADWATER_DATABASE_URL may not do this. Run `headwater db roles`.",
     "no such table": "The database has no schema yet. Run `headwater db upgrade`.",
     "does not exist": "The database or its schema is missing. Run `headwater db upgrade`.",
     "not a database": "The file is not a SQLite database. Check HEADWATER_DATABASE_URL.",
@@ -104,6 +108,7 @@ class Database:
 
     def read_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._noted(function), _translated(), self.engine.connect() as conn, conn.begin():
+            row_security.begin(conn, _given(function, args, kwargs))
             return function(conn, *args, **kwargs)
 
     def snapshot_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -121,6 +126,7 @@ class Database:
                     self.condition.check_file()
                     conn.execution_options(headwater_writes=True)
                     with conn.begin():
+                        row_security.begin(conn, _given(function, args, kwargs))
                         result = function(conn, *args, **kwargs)
                     if conn.info.pop(APPENDED, False):
                         self.on_events()
@@ -232,6 +238,14 @@ def _name(function: Callable[..., Any]) -> str:
     """Returns the name of what is done. The same work has the same name, whatever its arguments are."""
     plain = function.func if isinstance(function, partial) else function
     return f"{plain.__module__}.{getattr(plain, '__qualname__', type(plain).__qualname__)}"
+
+
+def _given(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[object]:
+    """Returns everything that a function is called with."""
+    if isinstance(function, partial):
+        yield from _given(function.func, function.args, function.keywords)
+    yield from args
+    yield from kwargs.values()
 
 
 def _quick_check(conn: Connection) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlalchemy import Connection, inspect, text
 
 from headwater.errors import BadInput, SchemaMismatch
+from headwater.store import row_security
 from headwater.store.db import Database
 
 if TYPE_CHECKING:
@@ -32,13 +33,14 @@ def _current(conn: Connection) -> str | None:
     return conn.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
 
 
-def upgrade(db: Database, revision: str = "head") -> None:
+def upgrade(db: Database, revision: str = "head", *, app_role: str | None = None) -> None:
+    """Upgrades the schema. `app_role` is the role that the application connects as, if another one owns the tables."""
     found = current(db)
     if found is None:
         db.condition.check_is_restored()
     # Alembic stays in memory once it is loaded, and at most starts there is nothing to do.
     if revision != "head" or found != head():
-        db.alter_now(_run, "upgrade", revision)
+        db.alter_now(_run, "upgrade", revision, app_role)
 
 
 def upgrade_in_a_child(db: Database) -> None:
@@ -100,7 +102,7 @@ def _revisions() -> list[str]:
     return [path.name.partition("_")[0] for path in (_MIGRATIONS / "versions").glob("[0-9]*_*.py")]
 
 
-def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str) -> None:
+def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str, app_role: str | None = None) -> None:
     # Most commands never migrate, and importing Alembic takes longer than many of them run.
     from alembic import command
     from alembic.util import CommandError
@@ -112,6 +114,9 @@ def _run(conn: Connection, way: Literal["upgrade", "downgrade"], revision: str) 
         (command.upgrade if way == "upgrade" else command.downgrade)(config, revision)
     except CommandError as error:
         raise _bad_revision(error) from error
+    row_security.guard(conn)
+    if app_role:
+        row_security.grant(conn, app_role)
 
 
 def lock(conn: Connection) -> None:

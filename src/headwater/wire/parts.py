@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -134,13 +135,9 @@ def open_parts(loaded: Loaded) -> Parts:
         raise BadSetting("HEADWATER_REDDIT_CLIENT_ID and HEADWATER_REDDIT_CLIENT_SECRET go together: set both or none.")
     if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
         raise BadSetting("HEADWATER_KAFKA_BOOTSTRAP_SERVERS needs PostgreSQL: events reach Kafka from its log.")
-    db = Database(
-        settings.store_url(),
-        idle_seconds=settings.transaction_seconds,
-        lock_seconds=settings.lock_seconds,
-        statement_seconds=settings.statement_seconds,
-    )
-    parts = Parts(settings, db)
+    if settings.migration_database_url and settings.store_url().startswith("sqlite"):
+        raise BadSetting("HEADWATER_MIGRATION_DATABASE_URL is for PostgreSQL: the store is a SQLite file.")
+    parts = Parts(settings, _open_database(settings, settings.store_url()))
     parts.db.on_events = parts.new_events.send
     return parts
 
@@ -159,8 +156,40 @@ def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
         raise BadSetting(f"HEADWATER_TRUSTED_PROXIES: {error}. Write networks such as 10.0.0.0/8.") from None
 
 
+def _open_database(settings: Settings, url: str) -> Database:
+    return Database(
+        url,
+        idle_seconds=settings.transaction_seconds,
+        lock_seconds=settings.lock_seconds,
+        statement_seconds=settings.statement_seconds,
+    )
+
+
+@contextmanager
+def opened_by_owner(parts: Parts) -> Iterator[tuple[Database, str | None]]:
+    """Opens the store as the role that owns the tables, and names the role that the application has instead, if any."""
+    given = parts.settings.migration_database_url
+    if given is None:
+        yield parts.db, None
+        return
+    db = _open_database(parts.settings, given.get_secret_value())
+    try:
+        yield db, parts.db.engine.url.username
+    finally:
+        db.close()
+
+
+def upgrade_schema(parts: Parts, revision: str = "head") -> bool:
+    """Upgrades the schema to a revision. Returns whether that is the newest one."""
+    if revision == "head" and parts.settings.migration_database_url and instance.is_newest(parts.db):
+        return True
+    with opened_by_owner(parts) as (db, app_role):
+        return instance.upgrade_schema(db, revision, app_role)
+
+
 def prepare_store(parts: Parts) -> Reader:
     """Upgrades the schema and returns the owner, who is created the first time."""
+    upgrade_schema(parts)
     owner = instance.prepare(parts.db, timedelta(hours=parts.settings.hot_cache_ttl_hours), parts.now())
     instance.key_credentials(parts.db, parts.unseal, parts.credential)
     return owner

@@ -24,6 +24,7 @@ from sqlalchemy import Connection
 from headwater.ids import current_trace, uuid7s
 from headwater.model import Event
 from headwater.store.db import APPENDED, Database
+from headwater.store.row_security import of_everybody
 from headwater.store.sql import Prepared, microseconds, moment, portable
 from headwater.waiting import TROUBLE_SECONDS, wait
 
@@ -149,7 +150,8 @@ def append(conn: Connection, events: Sequence[Event], now: datetime) -> None:
         domain = kind.partition(".")[0]
         about = (event_id, domain, kind, version, key, tenant_id, user_id, payload)
         rows.append((*about, parent, idempotency_key, created_at))
-    _append.many(conn, rows)
+    with of_everybody(conn):  # the log is everybody's, and shared facts belong to no tenant
+        _append.many(conn, rows)
     if on_postgres:
         _notify.once(conn)
     conn.info[APPENDED] = True

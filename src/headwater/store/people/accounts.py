@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from headwater.model import Reader
 from headwater.store.people.tokens import note_change
+from headwater.store.row_security import of_everybody
 from headwater.store.sql import insert_into, portable
 
 
@@ -127,7 +128,8 @@ def owner(conn: Connection) -> Reader | None:
 
 def has_guests(conn: Connection) -> bool:
     """Whether there are other tenants beside the first."""
-    return _more_tenants.value(conn) is not None
+    with of_everybody(conn):
+        return _more_tenants.value(conn) is not None
 
 
 def make_owner(conn: Connection, now: datetime) -> Reader:

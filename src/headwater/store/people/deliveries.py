@@ -95,7 +95,7 @@ _followers = portable(
 _owners = portable(
     "SELECT user_id, tenant_id, id, kinds, created_at FROM webhooks WHERE user_id IN (?) AND state <> 'gone'"
 )
-_lock = portable("SELECT id FROM webhooks WHERE id IN (?)", postgresql=" ORDER BY id FOR UPDATE")
+_lock = portable("SELECT id, tenant_id FROM webhooks WHERE id IN (?)", postgresql=" ORDER BY id FOR UPDATE")
 _insert = portable(
     insert_into("webhook_deliveries", f"webhook_id, xid, log_id, {FACTS}, payload".split(", "))
     + " ON CONFLICT (webhook_id, event_id) DO NOTHING"
@@ -165,12 +165,16 @@ def owners(conn: Connection, user_ids: Sequence[int]) -> dict[tuple[int, int], l
 
 
 def enqueue(conn: Connection, wanted: Sequence[tuple[int, LoggedEvent]]) -> None:
-    """Adds these events to the queues of these webhooks, in this order. An event is in a queue at most once."""
+    """Adds these events to the queues of these webhooks, in this order. An event is in a queue at most once.
+
+    What waits in a queue belongs to the tenant of the webhook, whatever the event says.
+    """
     if not wanted:
         return
-    there = set(_lock.values(conn, sorted({webhook_id for webhook_id, _ in wanted})))
-    _insert.many(conn, [_new(webhook_id, event) for webhook_id, event in wanted if webhook_id in there])
-    _make_due.once(conn, min(event.created_at for _, event in wanted), sorted(there))
+    tenants = dict(_lock.all(conn, sorted({webhook_id for webhook_id, _ in wanted})))
+    there = sorted(tenants)
+    _insert.many(conn, [_new(one, event, tenants[one]) for one, event in wanted if one in tenants])
+    _make_due.once(conn, min(event.created_at for _, event in wanted), there)
 
 
 def next_due(conn: Connection) -> datetime | None:
@@ -285,9 +289,9 @@ def _first(conn: Connection, webhook_id: int) -> list[WaitingDelivery]:
     ]
 
 
-def _new(webhook_id: int, event: LoggedEvent) -> dict[str, Any]:
+def _new(webhook_id: int, event: LoggedEvent, tenant_id: int) -> dict[str, Any]:
     xid, log_id = event.position
-    return event_values(event) | {"webhook_id": webhook_id, "xid": xid, "log_id": log_id}
+    return event_values(event) | {"webhook_id": webhook_id, "tenant_id": tenant_id, "xid": xid, "log_id": log_id}
 
 
 def _filter(webhook_id: int, kinds: Any, since: Any) -> WebhookFilter:

@@ -81,21 +81,36 @@ EVERYTHING = Filter()
 MOST_LOOKS = 50  # into the index for one page, if another filter rejects most of what has the words
 
 _OWN = "tenant_id = :tenant_id AND user_id = :user_id"
-# A tenant sees a post only through a subscription. `+ 0` keeps the planner from reading subscription by subscription
-# and sorting everything at the end: the stream is read along its index, and each post is checked for a subscription.
-_VISIBLE = f"""SELECT p.id, p.source_id, COALESCE(NULLIF(COALESCE(own.title, s.title), ''), s.address), s.kind,
+# A tenant sees a post only through a subscription. The stream is read along its index, and each post is checked for a
+# subscription. `+ 0` and COALESCE keep the planner from reading subscription by subscription and sorting everything at
+# the end. On PostgreSQL, row level security forbids an index lookup by a sum: it could fail, and so tell of other rows.
+_THROUGH = {
+    "sqlite": f"p.source_id + 0 IN (SELECT source_id FROM subscriptions WHERE {_OWN}{{folder}})",
+    "postgresql": "COALESCE(own.user_id, 0) <> 0{folder}",
+}
+_OF_FOLDER = {"sqlite": " AND folder = :folder", "postgresql": " AND COALESCE(own.folder, '') = :folder"}
+_VISIBLE = """SELECT p.id, p.source_id, COALESCE(NULLIF(COALESCE(own.title, s.title), ''), s.address), s.kind,
         p.source_post_id, p.url, p.title, p.content, p.author, p.created_at, p.fetched_at, p.version, p.lang, p.score,
         p.num_comments, p.extra, state.read_at IS NOT NULL, state.starred_at IS NOT NULL
-    FROM {{table}} p JOIN sources s ON s.id = p.source_id
+    FROM {table} p JOIN sources s ON s.id = p.source_id
     LEFT JOIN subscriptions own
         ON own.tenant_id = :tenant_id AND own.user_id = :user_id AND own.source_id = p.source_id
     LEFT JOIN post_states state
         ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = p.id
-    WHERE p.source_id + 0 IN (SELECT source_id FROM subscriptions WHERE {_OWN}{{folder}})"""
-_VISIBLE_POST = _VISIBLE.format(table="posts", folder="")
+    WHERE """
 
-_one_post = portable(f"{_VISIBLE_POST} AND p.id = :post_id", row=StreamPost)
-_posts_by_id = portable(f"{_VISIBLE_POST} AND p.id IN (:ids)", row=StreamPost)
+
+def _visible(table: str, wanted: str, *, folder: bool = False) -> Prepared[StreamPost]:
+    """Prepares the query for posts that a reader may see and that meet a condition."""
+    texts = {
+        name: _VISIBLE.format(table=table) + through.format(folder=_OF_FOLDER[name] * folder) + wanted
+        for name, through in _THROUGH.items()
+    }
+    return Prepared(**texts, row=StreamPost)
+
+
+_one_post = _visible("posts", " AND p.id = :post_id")
+_posts_by_id = _visible("posts", " AND p.id IN (:ids)")
 _visible_ids = portable(
     """SELECT p.id FROM posts p WHERE p.id IN (?) AND p.source_id IN
         (SELECT source_id FROM subscriptions WHERE tenant_id = ? AND user_id = ?)"""
@@ -230,8 +245,7 @@ def page_statement(
         folded.is_shown(fold, folder=folder, source=source) if fold else "": fold is not None,
     }
     wanted = "".join(f"\n    AND {condition}" for condition, is_wanted in conditions.items() if is_wanted)
-    visible = _VISIBLE.format(table=table, folder=" AND folder = :folder" if folder else "")
-    return portable(f"{visible}{wanted}\n    ORDER BY p.created_at DESC, p.id DESC LIMIT :limit", row=StreamPost)
+    return _visible(table, f"{wanted}\n    ORDER BY p.created_at DESC, p.id DESC LIMIT :limit", folder=folder)
 
 
 def one_post(conn: Connection, reader: Reader, post_id: int) -> StreamPost | None:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from headwater import urls
 from headwater.model import Credential, Reader
+from headwater.store.row_security import of_everybody
 from headwater.store.sources import schedule
 from headwater.store.sql import Prepared, json_text, json_value, portable
 
@@ -284,7 +285,8 @@ def remove(conn: Connection, reader: Reader, source_id: int) -> bool:
     """Stops following a source. It keeps its posts, and is not visited once nobody follows it."""
     gone = _unsubscribe.once(conn, reader.tenant_id, reader.user_id, source_id)
     schedule.apply_choices(conn, [source_id])
-    _deactivate_unfollowed.once(conn, False, source_id)
+    with of_everybody(conn):
+        _deactivate_unfollowed.once(conn, False, source_id)
     return bool(gone)
 
 

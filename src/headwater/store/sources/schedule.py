@@ -17,6 +17,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Reader
+from headwater.store.row_security import of_everybody
 from headwater.store.sql import columns, portable
 
 
@@ -79,7 +80,8 @@ def choose_interval(
 
 def apply_choices(conn: Connection, source_ids: Iterable[int]) -> None:
     """Records in the sources what their readers, who have changed, chose."""
-    _apply_choices.many(conn, [(source_id,) for source_id in source_ids])
+    with of_everybody(conn):
+        _apply_choices.many(conn, [(source_id,) for source_id in source_ids])
 
 
 TASKS_KEPT = timedelta(hours=24)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Reader
+from headwater.store.row_security import of_everybody
 from headwater.store.sql import Prepared, columns, json_text, json_value, portable
 
 KEPT = timedelta(hours=24)
@@ -45,8 +46,9 @@ def begin(
     """Records that a run begins. Returns the posts that another run decides about; if there are any, this one does not
     begin."""
     _lock.all(conn)
-    _forget.once(conn, now - KEPT)
-    taken = {post_id for ids in _running.values(conn, now) for post_id in _ids(ids)}
+    with of_everybody(conn):
+        _forget.once(conn, now - KEPT)
+        taken = {post_id for ids in _running.values(conn, now) for post_id in _ids(ids)}
     if both := sorted(taken.intersection(post_ids)):
         return both
     _begin.once(

@@ -93,14 +93,17 @@ def counter(name: str) -> Column[int]:
     return Column(name, Integer, nullable=False, server_default="0")
 
 
-def event_columns() -> list[Column[Any]]:
-    """An event in full, for tables that outlive the log's retention."""
+def event_columns(*, of_tenant: bool = False) -> list[Column[Any]]:
+    """An event in full, for tables that outlive the log's retention. `of_tenant`: each copy belongs to a tenant."""
+    tenant_id, user_id = tenant_and_user(nullable=True)
+    tenant_id.nullable = not of_tenant
     return [
         Column("event_id", String(36), nullable=False),
         Column("kind", Text, nullable=False),
         Column("version", Integer, nullable=False),
         Column("key", Text, nullable=False),
-        *tenant_and_user(nullable=True),
+        tenant_id,
+        user_id,
         Column("payload", Json, nullable=False),
         Column("traceparent", Text),
         Column("created_at", Moment, nullable=False),

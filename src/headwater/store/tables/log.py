@@ -15,7 +15,6 @@ from headwater.store.tables.columns import (
     of_user,
     own_id,
     partial_index,
-    refers_to,
     tenant_and_user,
 )
 
@@ -125,6 +124,7 @@ webhooks = sa.Table(
     of_user(),
     sqlite_autoincrement=True,
 )
+sa.Index("ux_webhooks_tenant_id_id", webhooks.c.tenant_id, webhooks.c.id, unique=True)
 sa.Index("ix_webhooks_user", webhooks.c.user_id, webhooks.c.tenant_id)
 partial_index("ix_webhooks_due", webhooks.c.next_try_at, where="state = 'active'")
 
@@ -132,11 +132,11 @@ webhook_deliveries = sa.Table(
     "webhook_deliveries",
     metadata,
     own_id(),
-    refers_to("webhooks"),
+    sa.Column("webhook_id", BigId, nullable=False),
     sa.Column("state", sa.String(10), nullable=False, server_default="waiting"),
     sa.Column("xid", BigId, nullable=False),
     sa.Column("log_id", BigId, nullable=False),
-    *event_columns(),
+    *event_columns(of_tenant=True),
     # How it went.
     counter("attempts"),
     sa.Column("first_tried_at", Moment),
@@ -146,6 +146,7 @@ webhook_deliveries = sa.Table(
     sa.Column("error", sa.Text),
     sa.Column("settled_at", Moment),
     sa.UniqueConstraint("webhook_id", "event_id"),
+    sa.ForeignKeyConstraint(["tenant_id", "webhook_id"], ["webhooks.tenant_id", "webhooks.id"], ondelete="CASCADE"),
     sqlite_autoincrement=True,
 )
 sa.Index("ix_webhook_deliveries_log", webhook_deliveries.c.webhook_id, webhook_deliveries.c.id)
