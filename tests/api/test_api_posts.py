@@ -11,7 +11,7 @@ import pytest
 
 from api.running import Client, Running
 from headwater.app.shapes import shaped
-from headwater.app.stories import StoryJson
+from headwater.app.tellings import StoryJson
 from headwater.consumers.search import CONSUMER
 from headwater.follow.add import follow
 from headwater.model import Enclosure, Reader
@@ -60,7 +60,12 @@ def test_a_story_has_the_shape_that_every_way_out_shares(on_both: Running) -> No
         "url": "https://news.example/a",
         "source": "The News",
         "published_at": "2026-11-02T12:00:00Z",
+        "updated_at": "2026-11-02T12:00:00Z",
+        "state": "unread",
+        "news": [],
+        "tellings": 1,
         "members": [member],
+        "as_of": 0,
     }
     assert on_both.program().get("/api/stream").json() == {"items": [story], "next_cursor": None}
     [stored] = on_both.parts.db.read_now(stream.page, on_both.owner)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from sqlalchemy import Connection
+
 from api.running import Running
+from headwater.consumers.fold import write_decisions
+from headwater.model import Decision
+from headwater.store import stories
 from support.posts import a_post
 
 FLOOD = "River floods the copper mine at Halvorsen and stops production for weeks"
@@ -26,3 +31,22 @@ def publish(headwater: Running, *titles: str) -> list[int]:
 
 def fold(headwater: Running, ids: list[int]) -> None:
     headwater.parts.db.write_now(headwater.parts.folding.fold, ids, headwater.parts.now())
+
+
+def decide(headwater: Running, *decisions: Decision) -> None:
+    """Has posts join stories as told, whatever the index would decide about them."""
+
+    def write(conn: Connection) -> None:
+        posts = stories.texts(conn, [one.post_id for one in decisions])
+        write_decisions(conn, decisions, posts, headwater.parts.now())
+
+    headwater.parts.db.write_now(write)
+
+
+def begins(post_id: int) -> Decision:
+    return Decision(post_id, post_id, post_id, "first", 1.0, "")
+
+
+def joins(post_id: int, story_id: int, rule: str = "story") -> Decision:
+    repeat_id = post_id if rule == "story" else story_id
+    return Decision(post_id, story_id, repeat_id, rule, 0.9, "shares: paper, mill")

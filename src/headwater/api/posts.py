@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from headwater.app import posts
 from headwater.app.posts import ImageCountsJson, ImageJson, ImagesJson, Marked, PostJson, VersionJson, VersionsJson
 from headwater.app.shapes import PageJson, shaped
-from headwater.app.stories import StoryJson
+from headwater.app.tellings import StoryJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import MAX_MARKED, Cursor, Flag, Id, JsonId, JsonRoute, Limit, StreamFilter
+from headwater.http.routes import MAX_ID, MAX_MARKED, Cursor, Flag, Id, JsonId, JsonRoute, Limit, StreamFilter
 from headwater.http.state import WithParts
 
 router = APIRouter(prefix="/api", tags=["posts"], route_class=JsonRoute)
@@ -25,6 +25,13 @@ class PostState(BaseModel):
 
     read: Flag | None = Field(default=None, description="true: read; false: unread; null: as it is")
     starred: Flag | None = Field(default=None, description="true: starred; false: not; null: as it is")
+    as_of: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_ID,
+        strict=True,
+        description="`as_of` of the story: what joined it later was not seen and stays unread",
+    )
 
 
 class MarkedPosts(PostState):
@@ -39,7 +46,8 @@ class MarkedPosts(PostState):
 async def read_stream(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[StoryJson]:
-    """Posts about one event are one entry, which is shown as the earliest of them that you may see."""
+    """Posts about one event are one entry, shown as the first of them that arrived and that you may see. It stands
+    where its newest telling stands that says something new."""
     after = routes.position(cursor)
     found = await parts.db.read(posts.read_stream, reader, wanted, after=after, limit=limit + 1)
     return routes.page_of(StoryJson, found, limit, routes.cursor_of_story)
@@ -58,7 +66,15 @@ async def list_posts(
 @router.post("/posts/mark", summary="Mark many posts", dependencies=[needs("posts:write")])
 async def mark_posts(parts: WithParts, reader: CurrentReader, wanted: MarkedPosts) -> Marked:
     """Sets `read` and/or `starred`. Ids that you cannot see are left out of the count."""
-    marked = await parts.db.write(posts.mark, reader, wanted.ids, parts.now(), read=wanted.read, starred=wanted.starred)
+    marked = await parts.db.write(
+        posts.mark,
+        reader,
+        wanted.ids,
+        parts.now(),
+        read=wanted.read,
+        starred=wanted.starred,
+        as_of=wanted.as_of,
+    )
     return {"marked": marked}
 
 

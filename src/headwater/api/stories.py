@@ -11,6 +11,7 @@ from headwater.app import groups, stories
 from headwater.app.groups import DeduplicationType, TaskJson
 from headwater.app.shapes import PageJson, shaped
 from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFolding
+from headwater.app.tellings import LeadsJson, MemberJson
 from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadConfiguration
 from headwater.http import routes
@@ -120,6 +121,13 @@ async def show_run(
     return shaped(TaskJson, found, result=found.result)
 
 
+@router.get("/deduplicate/leads", summary="Who is first how often, and by how much", dependencies=[needs("posts:read")])
+async def list_leads(parts: WithParts, reader: CurrentReader) -> LeadsJson:
+    """Over the newest 500 stories that several of your sources told. A source's own dates count as far as they can be
+    believed."""
+    return shaped(LeadsJson, await parts.db.read(stories.leads, reader))
+
+
 @router.get(
     "/deduplicate/groups",
     summary="List stories of several posts",
@@ -156,6 +164,21 @@ async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> G
     """With the rule, the score and the reason of each member, and every decision about them. A story that was undone is
     shown as it was, with `undone`."""
     return shaped(GroupJson, await parts.db.read(stories.group, reader, group_id))
+
+
+@router.get(
+    "/deduplicate/groups/{group_id}/members",
+    summary="List all members of a story, as they arrived",
+    responses=_WRONG_FORM,
+    dependencies=[needs("posts:read")],
+)
+async def list_members(
+    parts: WithParts, reader: CurrentReader, group_id: Id, cursor: Cursor = None, limit: Limit = 50
+) -> PageJson[MemberJson]:
+    """A story may have a thousand: the group itself shows the first ones."""
+    after = routes.id_in(cursor) or 0
+    found = await parts.db.read(stories.group, reader, group_id, after=after, limit=limit + 1)
+    return routes.page_of(MemberJson, found.members, limit, routes.cursor_of_member)
 
 
 @router.get(

@@ -100,12 +100,15 @@ def mark(
     *,
     read: bool | None = None,
     starred: bool | None = None,
+    as_of: int | None = None,
 ) -> int:
-    """Marks posts as read or starred, or takes the mark away. Returns how many of them the reader can see."""
+    """Marks posts as read or starred, or takes the mark away. Returns how many of them the reader can see.
+
+    With `as_of`, what joined their stories after the reader saw them stays unread."""
     state = {name: on for name, on in (("read", read), ("starred", starred)) if on is not None}
     if not state:
         raise BadInput("Nothing to change: give read, starred or both.")
-    return stream.mark_posts(conn, reader, ids, now, **state)
+    return stream.mark_posts(conn, reader, ids, now, **state, as_of=as_of)
 
 
 def mark_one(
@@ -116,9 +119,10 @@ def mark_one(
     *,
     read: bool | None = None,
     starred: bool | None = None,
+    as_of: int | None = None,
 ) -> StreamPost:
     """Marks a post and returns it as it is now."""
-    mark(conn, reader, [post_id], now, read=read, starred=starred)
+    mark(conn, reader, [post_id], now, read=read, starred=starred, as_of=as_of)
     return one(conn, reader, post_id)
 
 

@@ -83,12 +83,26 @@ def examples() -> dict[str, dict[str, Any]]:
         refresh,
         sources,
         stories,
+        tellings,
         webhooks,
     )
 
     return {
         found.__name__: example(found)
-        for module in (account, crawling, groups, health, log, people, posts, refresh, sources, stories, webhooks)
+        for module in (
+            account,
+            crawling,
+            groups,
+            health,
+            log,
+            people,
+            posts,
+            refresh,
+            sources,
+            stories,
+            tellings,
+            webhooks,
+        )
         for found in vars(module).values()
         if is_typeddict(found) and found.__module__ == module.__name__
     }

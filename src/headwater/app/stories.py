@@ -6,15 +6,30 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn
+from typing import Annotated, Any, Literal, NamedTuple
 
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from headwater.accounts.scopes import may
 from headwater.app.shapes import Example, Time, example, shaped
+from headwater.app.tellings import (
+    EXAMPLE_REPEAT,
+    EXAMPLE_WHY,
+    FirstJson,
+    FirstTold,
+    LeadRow,
+    MemberJson,
+    NewsJson,
+    StoryJson,
+    appearances,
+    first_told,
+    repeat_of_member,
+    told_by,
+)
 from headwater.consumers import fold
 from headwater.consumers.fold import Folding, FoldOptions
+from headwater.dedup import first
 from headwater.errors import AlreadyUndone, BadInput, Forbidden, NotFound
 from headwater.ids import uuid7
 from headwater.model import Decision, PostText, Reader
@@ -22,24 +37,30 @@ from headwater.store import stories
 from headwater.store.db import Database
 from headwater.store.people import accounts
 from headwater.store.posts import stream
-from headwater.store.posts.stream import Filter, StreamPosition
-from headwater.store.stories import PastDecision, folded, partings
+from headwater.store.posts.stream import Filter, Story
+from headwater.store.stories import PastDecision, folded, partings, tellings
 from headwater.store.stories.folded import FoldSettings, ShownMember
 from headwater.store.stories.partings import PartedStory
-from headwater.text import excerpt
+from headwater.store.stories.tellings import TellingNews
 
 ROUND = 1000
 EXPORTED_AT_ONCE = 500
+MEMBERS = 50  # of a story that are shown at once
+FIRST_AMONG = 200  # members of a story of which one was first
+MOST_LEADS = 500  # stories over which sources are compared
 
 
 class Group(NamedTuple):
-    """A story as a reader sees it: its members, the earliest first, and every decision about them."""
+    """A story as a reader sees it: its members as they arrived, a page of them, and every decision about these."""
 
     story_id: int
     members: list[ShownMember]
     history: list[PastDecision]
     at_x: Mapping[int, str] = {}  # the ids that its posts have at X
     parted: PartedStory | None = None  # it was undone, and this is how it was
+    tellings: int = 0  # how many members it has
+    told: Mapping[int, TellingNews] = {}  # what members say that earlier ones did not
+    first: FirstTold | None = None  # who told it first
 
     @property
     def deduplication_type(self) -> str:
@@ -56,11 +77,6 @@ class Group(NamedTuple):
     @property
     def tweet_ids(self) -> list[str]:
         return [self.at_x.get(member.post_id, str(member.post_id)) for member in self.members]
-
-    def visible(self, post_ids: Sequence[int]) -> list[int]:
-        """Returns those of these posts that the reader may see."""
-        seen = {member.post_id for member in self.members}
-        return [post_id for post_id in post_ids if post_id in seen]
 
     @property
     def created_at(self) -> datetime | None:
@@ -94,27 +110,58 @@ class Explained(NamedTuple):
     told_apart: bool
 
 
-def group(conn: Connection, reader: Reader, story_id: int) -> Group:
+def group(conn: Connection, reader: Reader, story_id: int, *, after: int = 0, limit: int = MEMBERS) -> Group:
     """Returns a story of at least two posts that the reader may see; one that was undone as it was."""
-    members = folded.story_named(conn, reader, story_id)
-    parted = partings.last_of_story(conn, reader, story_id) if not members else None
-    return _group(conn, reader, members, parted) or _no_story(f"There is no story {story_id}.")
+    post_id = folded.story_named(conn, reader, story_id)
+    if post_id is not None:
+        return _group(conn, reader, post_id, after, limit)
+    return _undone(conn, reader, partings.last_of_story(conn, reader, story_id), f"There is no story {story_id}.")
 
 
 def group_of_post(conn: Connection, reader: Reader, post_id: int) -> Group:
     """Returns the story that a post is in, or the one that it was in until that was undone."""
-    members = folded.story_of(conn, reader, post_id)
-    parted = _parted_of_post(conn, reader, post_id) if len(members) < 2 else None
-    return _group(conn, reader, members, parted) or _no_story(f"The post {post_id} is in no story.")
+    if _is_folded(conn, reader, post_id):
+        return _group(conn, reader, post_id)
+    return _undone(conn, reader, _parted_of_post(conn, reader, post_id), f"The post {post_id} is in no story.")
 
 
 def group_named(conn: Connection, reader: Reader, some_id: int) -> Group:
     """Returns a story by its own id, or by the id of any post in it."""
-    for members in (folded.story_of(conn, reader, some_id), folded.story_named(conn, reader, some_id)):
-        if found := _group(conn, reader, members):
-            return found
+    post_id = some_id if _is_folded(conn, reader, some_id) else folded.story_named(conn, reader, some_id)
+    if post_id is not None:
+        return _group(conn, reader, post_id)
     parted = partings.last_of_story(conn, reader, some_id) or _parted_of_post(conn, reader, some_id)
-    return _group(conn, reader, [], parted) or _no_story(f"There is no story {some_id}, and no post {some_id} in one.")
+    return _undone(conn, reader, parted, f"There is no story {some_id}, and no post {some_id} in one.")
+
+
+class Leads(NamedTuple):
+    """How many stories were looked at, and how their sources do."""
+
+    stories: int
+    sources: list[LeadRow]
+
+
+def leads(conn: Connection, reader: Reader, most: int = MOST_LEADS) -> Leads:
+    """Returns how often each source was first, and by how much, over the newest stories that the reader may see."""
+    names: dict[int, str] = {}
+    seen = []
+    for story_id in stories.joined_before(conn, None, most, since=None, until=None):
+        post_id = folded.story_named(conn, reader, story_id)
+        if post_id is not None:
+            members = folded.arrived(conn, reader, post_id, limit=FIRST_AMONG)
+            names.update((one.source_id, one.source) for one in members)
+            seen.append(appearances(conn, [one.post_id for one in members]))
+    rows = [
+        LeadRow(
+            one.source_id,
+            names[one.source_id],
+            one.stories,
+            one.first,
+            one.median_lead.total_seconds() if one.median_lead is not None else None,
+        )
+        for one in first.leads(seen)
+    ]
+    return Leads(len(seen), rows)
 
 
 def may_undo_for_everybody(reader: Reader) -> bool:
@@ -122,8 +169,9 @@ def may_undo_for_everybody(reader: Reader) -> bool:
     return may(reader, "admin")
 
 
-def view(conn: Connection, reader: Reader, story_id: int) -> StoryView:
-    return StoryView(group(conn, reader, story_id), may_undo_for_everybody(reader) and accounts.has_guests(conn))
+def view(conn: Connection, reader: Reader, story_id: int, *, after: int = 0, limit: int = MEMBERS) -> StoryView:
+    story = group(conn, reader, story_id, after=after, limit=limit)
+    return StoryView(story, may_undo_for_everybody(reader) and accounts.has_guests(conn))
 
 
 def undo(conn: Connection, reader: Reader, story_id: int, now: datetime, *, everybody: bool = False) -> list[int]:
@@ -145,7 +193,7 @@ def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime, *, e
         left = fold.part(conn, post_id, reader, now)
     else:
         left = fold.part_for_tenant(conn, story.story_id, post_id, reader, now)
-    return story.visible(left)
+    return stream.visible(conn, reader, left)
 
 
 def _undo(conn: Connection, reader: Reader, story: Group, now: datetime, *, everybody: bool) -> list[int]:
@@ -156,7 +204,7 @@ def _undo(conn: Connection, reader: Reader, story: Group, now: datetime, *, ever
         left = fold.undo(conn, stories.decided(conn, [first])[first].decision.story_id, reader, now)
     else:
         left = fold.undo_for_tenant(conn, story.story_id, first, reader, now)
-    return story.visible(left)
+    return stream.visible(conn, reader, left)
 
 
 def _check_may(reader: Reader, *, everybody: bool) -> None:
@@ -257,18 +305,41 @@ def evaluate(file: Path, level: str, shuffle: int | None = None) -> dict[str, An
     return measure(file, level, shuffle=shuffle)
 
 
-def _group(
-    conn: Connection, reader: Reader, members: list[ShownMember], parted: PartedStory | None = None
-) -> Group | None:
-    """Returns a story with its history; None if the reader may see fewer than two of its posts."""
-    if parted is not None:
-        members = folded.as_it_was(conn, reader, parted.decisions)
-    if len(members) < 2:
-        return None
-    story_id = parted.story_id if parted else members[0].story_id
-    visible = {member.post_id for member in members}
-    history = [one for one in partings.history(conn, reader, story_id) if one.post_id in visible]
-    return Group(story_id, members, history, stories.ids_at_x(conn, sorted(visible)), parted)
+def _is_folded(conn: Connection, reader: Reader, post_id: int) -> bool:
+    return len(folded.arrived(conn, reader, post_id, limit=2)) > 1
+
+
+def _group(conn: Connection, reader: Reader, post_id: int, after: int = 0, limit: int = MEMBERS) -> Group:
+    members = folded.arrived(conn, reader, post_id, after=after, limit=limit)
+    if not members:
+        raise NotFound("These are all members of the story.")
+    found = _with_record(conn, reader, Group(members[0].story_id, members, []))
+    ids = [member.post_id for member in members]
+    return found._replace(
+        tellings=folded.count_tellings(conn, reader, post_id),
+        told=tellings.news(conn, ids),
+        first=_first(conn, reader, post_id),
+    )
+
+
+def _first(conn: Connection, reader: Reader, post_id: int) -> FirstTold | None:
+    """Returns who told a story first. Of a large one, those are looked at that arrived first."""
+    return first_told(conn, folded.arrived(conn, reader, post_id, limit=FIRST_AMONG))
+
+
+def _undone(conn: Connection, reader: Reader, parted: PartedStory | None, why_not: str) -> Group:
+    """Returns a story that was undone, as it was; raises if the reader may see fewer than two of its posts."""
+    members = folded.as_it_was(conn, reader, parted.decisions) if parted else []
+    if parted is None or len(members) < 2:
+        raise NotFound(why_not)
+    shown = Group(parted.story_id, members[:MEMBERS], [], parted=parted, tellings=len(members))
+    return _with_record(conn, reader, shown)
+
+
+def _with_record(conn: Connection, reader: Reader, story: Group) -> Group:
+    ids = {member.post_id for member in story.members}
+    history = [one for one in partings.history(conn, reader, story.story_id) if one.post_id in ids]
+    return story._replace(history=history, at_x=stories.ids_at_x(conn, sorted(ids)))
 
 
 def _parted_of_post(conn: Connection, reader: Reader, post_id: int) -> PartedStory | None:
@@ -278,10 +349,6 @@ def _parted_of_post(conn: Connection, reader: Reader, post_id: int) -> PartedSto
     place = stories.decided(conn, [post_id]).get(post_id)
     of_post = partings.last_of_post(conn, reader, post_id)
     return of_post or (partings.last_of_story(conn, reader, place.decision.story_id) if place else None)
-
-
-def _no_story(why: str) -> NoReturn:
-    raise NotFound(why)
 
 
 def _in_rounds(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
@@ -302,67 +369,18 @@ def _text(found: dict[int, PostText], post_id: int) -> PostText:
     return found[post_id]
 
 
-_WHY = "same text but for the label breaking"
-
-
-def _repeat_of(one: Any) -> int | None:
-    return one.repeat_id if one.repeat_id != one.post_id else None
-
-
 def export(conn: Connection, reader: Reader) -> Iterator[StoryJson]:
-    """Returns every story, each post that is in none as one of its own, the newest first."""
+    """Returns every story with all its members, each post that is in none as one of its own, the newest first."""
     after = None
     while found := stream.page(conn, reader, Filter(), after=after, limit=EXPORTED_AT_ONCE):
-        yield from (shaped(StoryJson, one) for one in found)
-        after = StreamPosition(found[-1].post.created_at, found[-1].post.id)
+        yield from (shaped(StoryJson, _with_all_members(conn, reader, one)) for one in found)
+        after = found[-1].at
 
 
-class MemberJson(TypedDict):
-    """A post as a member of a story, and why it is one."""
-
-    post_id: Annotated[int, Example(4711)]
-    source_id: Annotated[int, Example(12)]
-    source: Annotated[str, Example("Example Journal")]
-    url: Annotated[str | None, Example("https://example.org/rivers")]
-    title: Annotated[str, Example("Where rivers begin")]
-    published_at: Annotated[Time, Example("2026-01-07T09:12:00Z", of="created_at")]
-    read: Annotated[bool, Example(False)]
-    rule: Annotated[str, Example("first", "first, exact, similar (a repeat) or story (the same event in other words)")]
-    score: Annotated[float, Example(1.0, "0 to 1")]
-    why: Annotated[str, Example("", "for people")]
-    repeat_of: Annotated[int | None, Example(None, "the post whose text it repeats", of=_repeat_of)]
-
-
-_REPEAT = example(MemberJson) | {
-    "post_id": 4719,
-    "source_id": 14,
-    "source": "Example Wire",
-    "url": "https://wire.example/rivers",
-    "title": "BREAKING: Where rivers begin",
-    "published_at": "2026-01-07T09:20:00Z",
-    "rule": "exact",
-    "why": _WHY,
-    "repeat_of": 4711,
-}
-
-
-class StoryJson(TypedDict):
-    """Posts about one event; title, address and time are those of the representative, the first member."""
-
-    story_id: Annotated[str, Example("4711")]
-    title: Annotated[str, Example("Where rivers begin", of="post.title")]
-    excerpt: Annotated[
-        str,
-        Example(
-            "Most rivers start as a spring.",
-            "the first words of its text, without markup",
-            of=lambda story: excerpt(story.post.content, story.post.title),
-        ),
-    ]
-    url: Annotated[str | None, Example("https://example.org/rivers", of="post.url")]
-    source: Annotated[str, Example("Example Journal", of="post.source")]
-    published_at: Annotated[Time, Example("2026-01-07T09:12:00Z", of="post.created_at")]
-    members: list[MemberJson]
+def _with_all_members(conn: Connection, reader: Reader, story: Story) -> Story:
+    if story.tellings <= len(story.members):
+        return story
+    return story._replace(members=folded.arrived(conn, reader, story.post.id, limit=folded.EVERYTHING))
 
 
 class DecisionJson(TypedDict):
@@ -370,10 +388,10 @@ class DecisionJson(TypedDict):
 
     post_id: Annotated[int, Example(4719)]
     story_id: Annotated[int, Example(4711)]
-    repeat_of: Annotated[int | None, Example(4711, of=_repeat_of)]
+    repeat_of: Annotated[int | None, Example(4711, of=repeat_of_member)]
     rule: Annotated[str, Example("exact")]
     score: Annotated[float, Example(1.0)]
-    why: Annotated[str, Example(_WHY)]
+    why: Annotated[str, Example(EXAMPLE_WHY)]
 
 
 class Run(TypedDict):
@@ -397,7 +415,7 @@ class PastJson(TypedDict):
     post_id: Annotated[int, Example(4719)]
     rule: Annotated[str | None, Example("exact")]
     score: Annotated[float | None, Example(1.0)]
-    why: Annotated[str | None, Example(_WHY)]
+    why: Annotated[str | None, Example(EXAMPLE_WHY)]
 
 
 class UndoneJson(TypedDict):
@@ -410,7 +428,7 @@ class UndoneJson(TypedDict):
 
 
 class GroupJson(TypedDict):
-    """A story: its members, the earliest first, and every decision about it. `tweet_ids` are ids at X; posts from
+    """A story: its members as they arrived, and every decision about it. `tweet_ids` are ids at X; posts from
     elsewhere have their ids here."""
 
     group_id: Annotated[int, Example(4711, of="story_id")]
@@ -420,7 +438,19 @@ class GroupJson(TypedDict):
     similarity_score: Annotated[float | None, Example(None, "the lowest score of a similar group; null: it is exact")]
     tweet_ids: Annotated[list[str], Example(["4711", "4719"])]
     created_at: Annotated[Time | None, Example("2026-01-07T09:30:02Z", "when the first post joined")]
-    members: Annotated[list[MemberJson], Example([example(MemberJson), _REPEAT])]
+    members: Annotated[
+        list[MemberJson], Example([example(MemberJson), EXAMPLE_REPEAT], f"the first {MEMBERS} that arrived")
+    ]
+    tellings: Annotated[int, Example(2, f"how many members there are, up to {folded.MOST_COUNTED:,}")]
+    news: Annotated[
+        list[NewsJson],
+        Example(
+            [example(NewsJson)],
+            "what members say that earlier ones did not",
+            of=lambda story: told_by([one for one in story.members if one.post_id in story.told], story.told),
+        ),
+    ]
+    first: Annotated[FirstJson | None, Example(example(FirstJson), "who told it first; null: it was undone")]
     history: list[PastJson]
     undone: Annotated[
         UndoneJson | None, Example(None, "it was taken apart, and this is how it was; null: it stands", of="parted")

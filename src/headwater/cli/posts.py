@@ -10,7 +10,7 @@ import typer
 from headwater.app import posts, sources
 from headwater.app.posts import ImageJson, PostJson, VersionJson
 from headwater.app.shapes import shaped
-from headwater.app.stories import StoryJson
+from headwater.app.tellings import StoryJson
 from headwater.cli.session import Json, PostId, ago, json_line, json_lines, opened, say, table
 from headwater.settings import Settings
 from headwater.store.posts.stream import Filter, PostVersion, Story
@@ -42,8 +42,10 @@ def show_stream(
 
 def _story_row(story: Story, now: datetime) -> tuple[str, str, str]:
     first = story.post
-    more = f" (+{len(story.members) - 1})" if len(story.members) > 1 else ""
-    return ago(first.created_at, now), first.source + more, headline(first.title, first.content, first.url)
+    more = f" (+{story.tellings - 1:,})" if story.tellings > 1 else ""
+    title = headline(first.title, first.content, first.url)
+    updated = f"Updated: {story.news[0].title or title}" if story.news else title
+    return ago(story.at.created_at, now), first.source + more, updated
 
 
 def search(

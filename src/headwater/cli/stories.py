@@ -10,6 +10,7 @@ import typer
 from headwater.app import stories
 from headwater.app.shapes import shaped
 from headwater.app.stories import DecisionJson, GroupJson
+from headwater.app.tellings import LeadsJson
 from headwater.cli.session import PostId, ago, json_line, opened, say, table
 from headwater.consumers.fold import FoldOptions
 
@@ -53,6 +54,33 @@ def show(story_id: StoryId, as_json: Json = False) -> None:
         for_whom = " for everybody" if story.parted.for_everybody else ""
         say(f"Undone by {who} {ago(story.parted.at, now)}{for_whom}. This is how it was.")
     table(f"Story {story.story_id}", ("post", "when", "source", "title", "rule", "why"), rows)
+    if story.tellings > len(story.members):
+        say(f"and {story.tellings - len(story.members):,} more.")
+
+
+@app.command("leads")
+def leads(as_json: Json = False) -> None:
+    """Show who is first how often, and by how much, over your newest stories."""
+    with opened() as (parts, owner):
+        found = parts.db.read_now(stories.leads, owner)
+    if as_json:
+        json_line(shaped(LeadsJson, found))
+        return
+    rows = [
+        (
+            one.source,
+            one.stories,
+            one.first,
+            "" if one.median_lead_seconds is None else _minutes(one.median_lead_seconds),
+        )
+        for one in found.sources
+    ]
+    table("", ("source", "stories", "first in", "median lead"), rows)
+    say(f"{found.stories:,} stories were looked at.")
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:,.0f} min"
 
 
 @app.command("undo")

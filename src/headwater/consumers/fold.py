@@ -6,7 +6,7 @@ decided in the meantime, and its own last transaction may have failed. Only one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +18,8 @@ from headwater.model import Decision, PostText, Reader
 from headwater.store import stories
 from headwater.store.log import outbox
 from headwater.store.log.outbox import LoggedEvent
-from headwater.store.stories import partings
+from headwater.store.stories import partings, tellings
+from headwater.store.stories.tellings import Telling
 
 if TYPE_CHECKING:
     from headwater.dedup.engine import Engine, Found
@@ -109,8 +110,7 @@ class Folding:
         self._provisional = {post.id: post for post in posts}
         decisions = self._decide(conn, engine, posts, options)
         if not options.dry:
-            stories.save(conn, decisions, now)
-            _publish_joined(conn, decisions, posts, now)
+            write_decisions(conn, decisions, posts, now)
         return decisions
 
     def _current_index(self, conn: Connection, now: datetime) -> Engine:
@@ -172,6 +172,38 @@ def placed(post_id: int, found: Found | None, places: dict[int, Decision], apart
         return Decision(post_id, post_id, post_id, "first", 1.0, "")
     repeat_id = post_id if found.rule == "story" else leader.repeat_id
     return Decision(post_id, leader.story_id, repeat_id, found.rule, found.score, found.why)
+
+
+def write_decisions(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText], now: datetime) -> None:
+    """Writes decisions about these posts, what the posts that joined a story say, and their events."""
+    stories.save(conn, decisions, now)
+    tellings.save(conn, _told(conn, decisions, posts))
+    _publish_joined(conn, decisions, posts, now)
+
+
+def _told(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText]) -> Iterator[Telling]:
+    """Yields what the posts that joined a story say that its earlier tellings did not."""
+    from headwater.dedup import claims
+
+    joined = {one.post_id: one for one in decisions if one.rule != "first"}
+    earlier: dict[int, dict[int, claims.Said]] = {}
+    for post in posts:
+        if post.id not in joined:
+            continue
+        story_id, telling = joined[post.id].story_id, claims.said(post.title, post.text)
+        if story_id not in earlier:
+            mine = {one for one in joined if joined[one].story_id == story_id}
+            before = [one for one in tellings.original(conn, story_id) if one.id not in mine]
+            earlier[story_id] = {one.id: claims.said(one.title, one.text) for one in before}
+        known, one = earlier[story_id], joined[post.id]
+        if one.rule == "exact":
+            yield Telling(post.id, [one.repeat_id], {}, [])
+            continue
+        echoes = claims.echoed(telling, known)
+        against = [found._asdict() for found in claims.disagreements(telling, known)]
+        yield Telling(post.id, echoes, {} if echoes else claims.news(telling, list(known.values()))._asdict(), against)
+        if not echoes:
+            known[post.id] = telling
 
 
 def undo(conn: Connection, story_id: int, who: Reader | None, now: datetime) -> list[int]:

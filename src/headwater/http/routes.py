@@ -23,6 +23,7 @@ from starlette.types import Scope
 from headwater.app.shapes import PageJson, shaped
 from headwater.errors import BadCursor, UnknownParameter
 from headwater.store.posts.stream import Filter, Story, StreamPosition, StreamPost
+from headwater.store.stories.folded import ShownMember
 from headwater.text import printable
 
 MAX_ID = 2**63 - 1
@@ -95,11 +96,15 @@ def page_of(
 
 
 def cursor_of_post(post: StreamPost) -> str:
-    return _encode((post.created_at - _EPOCH) // _MICROSECOND, post.id)
+    return _cursor_at(StreamPosition(post.created_at, post.id))
 
 
 def cursor_of_story(story: Story) -> str:
-    return cursor_of_post(story.post)
+    return _cursor_at(story.at)
+
+
+def cursor_of_member(member: ShownMember) -> str:
+    return _encode(member.seq)
 
 
 def cursor_of_row(row: _HasId) -> str:
@@ -121,6 +126,10 @@ def position(cursor: str | None) -> StreamPosition | None:
 def id_in(cursor: str | None) -> int | None:
     """Returns where a page of a list that goes by ids ended."""
     return None if cursor is None else _decode(cursor, 1)[0]
+
+
+def _cursor_at(at: StreamPosition) -> str:
+    return _encode((at.created_at - _EPOCH) // _MICROSECOND, at.post_id)
 
 
 def _encode(*numbers: int) -> str:

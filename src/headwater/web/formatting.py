@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from headwater.app.shapes import iso
+from headwater.app.tellings import MOST_COUNTED, FirstTold, Told
+from headwater.store.posts.stream import Story
 from headwater.store.sources import WatchedSource
 from headwater.store.stories import PastDecision
 from headwater.store.stories.folded import ShownMember
@@ -173,14 +176,54 @@ def _length(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def also_in(members: Sequence[ShownMember]) -> str:
+def also_in(members: Sequence[ShownMember], tellings: int) -> str:
     """Says how often a story was told, apart from the post that is shown."""
-    others = len(members) - 1
+    others = tellings - 1
+    if tellings > len(members):
+        return f"told {'more than ' if tellings >= MOST_COUNTED else ''}{others:,} more times"
     sources = len({member.source_id for member in members[1:]} - {members[0].source_id})
     if not sources:
         return f"told {others} more time{'s' if others > 1 else ''} by the same source"
     told = f"also told by {sources} other source{'s' if sources > 1 else ''}"
     return told if others == sources else f"{told}, {others} times in all"
+
+
+def first_of(first: FirstTold) -> str:
+    """Says who told a story first, and how long before the next."""
+    by_sight = "" if first.is_claimed else " (by when it was first seen)"
+    if first.lead_seconds is None:
+        return f"First: {first.source}{by_sight}"
+    lead = timedelta(seconds=first.lead_seconds)
+    ahead = "moments" if lead < timedelta(minutes=1) else _span(lead)
+    return f"First: {first.source}, {ahead} before the next{by_sight}"
+
+
+def key_of(story: Story) -> str:
+    """Names an entry of the stream as it stands: one that was updated has another name."""
+    return f"{story.post.id}@{iso(story.at.created_at)}"
+
+
+def updated(news: Sequence[Told]) -> str:
+    """Says how much is new in a story that was read."""
+    facts = sum(len(one.sentences) or len(one.numbers) + len(one.names) for one in news)
+    if not facts:
+        return f"Updated: {_several(len(news), 'new telling')}"
+    return f"Updated: {_several(facts, 'new fact')}"
+
+
+def new_facts(one: Told) -> list[str]:
+    """Returns what a telling says that is new: its sentences, or else the numbers and names."""
+    return [*one.sentences] or [" ".join(["new:", ", ".join([*one.numbers, *one.names])])]
+
+
+def source_among(members: Sequence[ShownMember], post_id: int) -> str:
+    """Returns the name of the source of a member, or what to call it if it is not among these."""
+    return next((member.source for member in members if member.post_id == post_id), "An earlier telling")
+
+
+def _several(count: int, thing: str) -> str:
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    return f"{words[count] if count < len(words) else count} {thing}{'' if count == 1 else 's'}"
 
 
 def why_folded(member: ShownMember) -> str:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from headwater.app import posts, sources, stories
+from headwater.app.tellings import told_by
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.edge import page_policy
@@ -39,8 +40,7 @@ async def stream_page(
     return show(
         request,
         "stream.html",
-        posts=[story.post for story in shown],
-        stories={story.post.id: story for story in shown if len(story.members) > 1},
+        stories=shown,
         older=link(wanted, cursor=more) if more else None,
         wanted=wanted,
         link=link,
@@ -93,9 +93,10 @@ async def mark_read(
     parts: WithParts,
     reader: CurrentReader,
     ids: Annotated[list[AnyId], Form(max_length=MAX_MARKED)],
+    as_of: Annotated[int | None, Form(ge=0)] = None,
     next: Next = "/",
 ) -> Response:
-    await parts.db.write(posts.mark, reader, ids, parts.now(), read=True)
+    await parts.db.write(posts.mark, reader, ids, parts.now(), read=True, as_of=as_of)
     return go(next)
 
 
@@ -106,16 +107,31 @@ async def mark_post(
     post_id: Id,
     read: Annotated[bool | None, Form()] = None,
     starred: Annotated[bool | None, Form()] = None,
+    as_of: Annotated[int | None, Form(ge=0)] = None,
     next: Next = "/",
 ) -> Response:
-    await parts.db.write(posts.mark, reader, [post_id], parts.now(), read=read, starred=starred)
+    await parts.db.write(posts.mark, reader, [post_id], parts.now(), read=read, starred=starred, as_of=as_of)
     return go(next)
 
 
 @router.get("/stories/{story_id}", dependencies=[needs("posts:read")])
-async def story_page(request: Request, parts: WithParts, reader: CurrentReader, story_id: Id) -> Response:
-    story, offers_everybody = await parts.db.read(stories.view, reader, story_id)
-    return show(request, "story.html", story=story, offers_everybody=offers_everybody, section="stream")
+async def story_page(
+    request: Request, parts: WithParts, reader: CurrentReader, story_id: Id, cursor: str | None = None
+) -> Response:
+    after = routes.id_in(cursor) or 0
+    story, offers_everybody = await parts.db.read(stories.view, reader, story_id, after=after, limit=PAGE + 1)
+    members, more = routes.cut_page(story.members, PAGE, routes.cursor_of_member)
+    return show(
+        request,
+        "story.html",
+        story=story,
+        members=members,
+        told={one.post_id: one for one in told_by(members, story.told)},
+        more=f"/stories/{story_id}?cursor={more}" if more else None,
+        is_first=cursor is None,
+        offers_everybody=offers_everybody,
+        section="stream",
+    )
 
 
 @router.post("/stories/{story_id}/undo", dependencies=[needs("stories:write")])

@@ -18,10 +18,11 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from headwater import __version__
 from headwater.app.sources import KIND_CHOICES
+from headwater.app.tellings import told_by
 from headwater.http.auth import Caller, local_path
 from headwater.http.problems import Problem
 from headwater.http.state import parts_of
-from headwater.store.posts.stream import StreamPost
+from headwater.store.posts.stream import Story
 from headwater.web import formatting
 
 ZONE_COOKIE = "headwater_zone"
@@ -29,11 +30,11 @@ ZONE_COOKIE = "headwater_zone"
 
 class Day(NamedTuple):
     day: str
-    posts: list[StreamPost]
+    stories: list[Story]
 
 
-def groupby_day(posts: Sequence[StreamPost], now: datetime, zone: tzinfo) -> Iterator[Day]:
-    for day, group in groupby(posts, lambda post: formatting.day(post.created_at, now, zone)):
+def groupby_day(stories: Sequence[Story], now: datetime, zone: tzinfo) -> Iterator[Day]:
+    for day, group in groupby(stories, lambda story: formatting.day(story.at.created_at, now, zone)):
         yield Day(day, list(group))
 
 
@@ -46,7 +47,7 @@ _environment = Environment(
     auto_reload=False,
 )
 _environment.filters["groupby_day"] = groupby_day
-_environment.globals.update(version=__version__, text=formatting, kind_choices=KIND_CHOICES)
+_environment.globals.update(version=__version__, text=formatting, told_by=told_by, kind_choices=KIND_CHOICES)
 
 
 def show(request: Request, template: str, status: int = 200, *, section: str = "", **context: Any) -> HTMLResponse:

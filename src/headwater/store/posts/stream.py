@@ -5,7 +5,7 @@ A page of the stream ends at a position that stays right while new posts arrive.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Reader
+from headwater.store import stories
 from headwater.store.posts import search
 from headwater.store.sql import Prepared, columns, portable
-from headwater.store.stories import folded
-from headwater.store.stories.folded import FoldSettings, ShownMember
+from headwater.store.stories import folded, tellings
+from headwater.store.stories.folded import Entry, FoldSettings, ShownMember
+from headwater.store.stories.tellings import TellingNews
 
 
 class StreamPosition(NamedTuple):
@@ -48,11 +50,21 @@ class StreamPost(NamedTuple):
 
 
 class Story(NamedTuple):
-    """Posts about one event: the representative in full, and all members, the earliest first."""
+    """Posts about one event: the one that it is shown as in full, a few members, and how many there are.
+
+    `at` is where it stands in the stream. `state` is unread, updated or read; `news` are the tellings that make it
+    updated, and `told` is what they say. `as_of` is what had arrived when the story was read from the store.
+    """
 
     story_id: str
     post: StreamPost
     members: list[ShownMember]
+    tellings: int
+    at: StreamPosition
+    state: str
+    news: list[ShownMember]
+    told: dict[int, TellingNews]
+    as_of: int
 
 
 class Filter(NamedTuple):
@@ -139,11 +151,26 @@ def page(
     limit: int = 50,
 ) -> list[Story]:
     """Returns the next stories after `after`. Posts that were searched for or starred are not folded."""
+    as_of = stories.last_seq(conn)  # before the posts: what arrives in between was not seen
     fold = folded.settings_of(conn, reader)
     alone = fold.level == "off" or wanted.starred or wanted.words is not None
     found = posts_page(conn, reader, wanted, after=after, limit=limit, fold=None if alone else fold)
-    members = {} if alone else folded.members(conn, reader, fold, [post.id for post in found])
-    return [_story(post, members.get(post.id) or [_only(post)]) for post in found]
+    entries = (
+        {}
+        if alone
+        else folded.entries(
+            conn, reader, fold, [post.id for post in found], folder=wanted.folder, source_id=wanted.source_id
+        )
+    )
+    elsewhere = [entry.shown_id for post_id, entry in entries.items() if entry.shown_id != post_id]
+    shown = {post.id: post for post in [*found, *posts_by_id(conn, reader, elsewhere)]} if elsewhere else {}
+    told = tellings.news(conn, [one.post_id for entry in entries.values() for one in (*entry.members, *entry.news)])
+    return [
+        _story(post, shown.get(entry.shown_id, post), entry, told, as_of)
+        if (entry := entries.get(post.id))
+        else _only(post, as_of)
+        for post in found
+    ]
 
 
 def posts_page(
@@ -239,7 +266,7 @@ def page_statement(
         "p.created_at > (SELECT since FROM hot_window)": table == "hot_posts",
         "(p.created_at, p.id) < (:created_at, :post_id)": after,
         "p.source_id = :source_id": source,
-        "state.read_at IS NULL": unread,
+        folded.has_news(fold, folder=folder, source=source) if fold else "state.read_at IS NULL": unread,
         f"p.id IN (SELECT post_id FROM post_states WHERE {_OWN} AND starred_at IS NOT NULL)": starred,
         "p.id IN (:ids)": ids,
         folded.is_shown(fold, folder=folder, source=source) if fold else "": fold is not None,
@@ -267,17 +294,26 @@ def mark_posts(
     *,
     read: bool | None = None,
     starred: bool | None = None,
+    as_of: int | None = None,
 ) -> int:
     """Sets `read` and `starred`, where given, on posts that the reader may see. Returns how many there are.
 
-    Reading one post of a story reads all posts that are folded with it.
+    Reading one post of a story reads all posts that are folded with it and that had arrived by `as_of`: what came
+    since the reader saw the story was not seen.
     """
     ids: list[int] = _visible_ids.values(conn, list(post_ids), reader.tenant_id, reader.user_id)
     if read is not None:
-        _mark(conn, _set_read, reader, folded.with_folded(conn, reader, ids), now if read else None)
+        both = folded.with_folded(conn, reader, ids, as_of if read else None)
+        _mark(conn, _set_read, reader, both, now if read else None)
     if starred is not None:
         _mark(conn, _set_starred, reader, ids, now if starred else None)
     return len(ids)
+
+
+def visible(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[int]:
+    """Returns those of these posts that the reader may see, in their order."""
+    seen = set(_visible_ids.values(conn, list(post_ids), reader.tenant_id, reader.user_id))
+    return [post_id for post_id in post_ids if post_id in seen]
 
 
 def _mark(conn: Connection, statement: Prepared, reader: Reader, ids: Sequence[int], time: datetime | None) -> None:
@@ -305,13 +341,25 @@ def version_at(found: Sequence[PostVersion], at: datetime) -> PostVersion | None
     return next((one for one in found if one.valid_from <= at and (one.valid_to is None or at < one.valid_to)), None)
 
 
-def _story(post: StreamPost, members: list[ShownMember]) -> Story:
-    return Story(str(members[0].story_id), post, members)
+def _story(standing: StreamPost, shown: StreamPost, entry: Entry, told: Mapping[int, TellingNews], as_of: int) -> Story:
+    state = "updated" if entry.news else "read" if entry.is_read else "unread"
+    mine = {one.post_id: told[one.post_id] for one in (*entry.members, *entry.news) if one.post_id in told}
+    return Story(
+        story_id=str(entry.story_id),
+        post=shown._replace(read=state == "read"),
+        members=entry.members,
+        tellings=entry.tellings,
+        at=StreamPosition(standing.created_at, standing.id),
+        state=state,
+        news=entry.news,
+        told=mine,
+        as_of=as_of,
+    )
 
 
-def _only(post: StreamPost) -> ShownMember:
+def _only(post: StreamPost, as_of: int) -> Story:
     """Returns a post that is not folded as the only member of its story."""
-    return ShownMember(
+    member = ShownMember(
         post_id=post.id,
         source_id=post.source_id,
         source=post.source,
@@ -324,4 +372,8 @@ def _only(post: StreamPost) -> ShownMember:
         why="",
         repeat_id=post.id,
         story_id=post.id,
+        says_new=True,
+        seq=0,
     )
+    at = StreamPosition(post.created_at, post.id)
+    return Story(str(post.id), post, [member], 1, at, "read" if post.read else "unread", [], {}, as_of)

@@ -55,7 +55,7 @@ _decided = portable(f"{_MEMBER} WHERE post_id IN (?)")
 _after = portable(f"{_MEMBER} WHERE seq > ? ORDER BY seq LIMIT ?")
 _next_decision = portable("SELECT decided_at FROM story_members WHERE seq >= ? ORDER BY seq LIMIT 1")
 _last_seq = portable("SELECT COALESCE(max(seq), 0) FROM story_members")
-_of_story = portable(f"{_MEMBER} WHERE story_id = ? ORDER BY created_at, post_id")
+_of_story = portable(f"{_MEMBER} WHERE story_id = ? ORDER BY seq")
 _remove = portable("DELETE FROM story_members WHERE post_id IN (?)")
 _insert = portable(
     """INSERT INTO story_members (post_id, story_id, repeat_id, rule, score, why, source_id, created_at, decided_at)
@@ -109,17 +109,6 @@ _undecided = portable(
 _lock = Prepared(sqlite="SELECT 1", postgresql="SELECT pg_advisory_xact_lock(hashtext('headwater folds'))")
 _history = portable(
     f"SELECT {columns(PastDecision)} FROM story_decisions WHERE story_id = ? ORDER BY id", row=PastDecision
-)
-# A reader who has read one member has read the next one as well, if it is folded for them.
-_read_with_the_rest = portable(
-    """INSERT INTO post_states (tenant_id, user_id, post_id, read_at)
-    SELECT s.tenant_id, s.user_id, ?, max(s.read_at) FROM story_members m
-        JOIN post_states s ON s.post_id = m.post_id AND s.read_at IS NOT NULL
-        LEFT JOIN fold_settings f ON f.tenant_id = s.tenant_id AND f.user_id = s.user_id
-    WHERE m.story_id = ? AND m.post_id <> ? AND ? >= COALESCE(f.threshold, 0)
-        AND (COALESCE(f.level, 'stories') = 'stories' OR (f.level = 'repeats' AND m.repeat_id = ?))
-    GROUP BY s.tenant_id, s.user_id
-    ON CONFLICT DO NOTHING"""
 )
 
 
@@ -186,7 +175,6 @@ def save(conn: Connection, decisions: Iterable[Decision], now: datetime) -> None
     joined = [decision for decision in decisions if decision.rule != "first"]
     _record_joining.many(conn, [{**decision._asdict(), "now": now} for decision in joined])
     _follow_its_text.many(conn, [(d.post_id, d.repeat_id) for d in joined if d.repeat_id != d.post_id])
-    _read_with_the_rest.many(conn, [(d.post_id, d.story_id, d.post_id, d.score, d.repeat_id) for d in joined])
 
 
 def forget(conn: Connection, post_ids: Sequence[int]) -> None:
@@ -200,7 +188,7 @@ def alone(conn: Connection, post_ids: Sequence[int]) -> list[int]:
 
 
 def members(conn: Connection, story_id: int) -> list[StoryMember]:
-    """Returns the members of a story, the earliest first: that one is the representative."""
+    """Returns the members of a story in the order in which they arrived: the first one is the representative."""
     return [_member(row) for row in _of_story.all(conn, story_id)]
 
 

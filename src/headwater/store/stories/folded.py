@@ -1,16 +1,20 @@
 """Stories as one reader folds them: not at all, repeats only, or all of a story; from a score on; not some sources.
 
-A story is shown as the earliest of its members that the reader may see. Which post that is differs from reader to
-reader, so it is decided while reading, along the index of the story. What the reader's tenant has taken apart is not
-folded: its posts are on different sides (see `partings`).
+A story is one entry of the stream. It is shown as the first of its members that arrived and that the reader may see:
+a later arrival never takes over its title and its link. It stands where its newest telling stands that says something
+new. Which posts these are differs from reader to reader, so it is decided while reading, along the indexes of the
+story. What the reader's tenant has taken apart is not folded: its posts are on different sides (see `partings`).
+
+A telling is news for a reader who has not read it, unless it only repeats tellings of the same story that they have
+read. A story that was read and has news is updated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -18,7 +22,10 @@ from headwater.model import Decision, Reader
 from headwater.store.sql import Prepared, portable, row_maker
 
 LEVELS = ("off", "repeats", "stories")
-MOST_MEMBERS = 200  # of one story that are shown
+MOST_COUNTED = 1000  # members of one story that are counted
+FEW = 5  # members of one story that the stream shows beside the one that the story is shown as
+LOOKED_AT = 25  # the newest of them, from which these are chosen
+EVERYTHING = 2**62
 
 
 class FoldSettings(NamedTuple):
@@ -29,7 +36,7 @@ class FoldSettings(NamedTuple):
 
 
 class ShownMember(NamedTuple):
-    """A post as a member of a story, and why it is one."""
+    """A post as a member of a story, and why it is one. `seq` is its place in the order of arrival."""
 
     post_id: int
     source_id: int
@@ -43,23 +50,106 @@ class ShownMember(NamedTuple):
     why: str
     repeat_id: int
     story_id: int
+    says_new: bool
+    seq: int
 
 
-class _ColdPost(NamedTuple):
-    id: int
-    url: str | None
-    title: str
+class Entry(NamedTuple):
+    """A story of several posts as the stream shows it. `news` are tellings that are news for a reader who read it."""
+
+    story_id: int
+    shown_id: int
+    tellings: int
+    is_read: bool
+    members: list[ShownMember]
+    news: list[ShownMember]
+
+
+class _Head(NamedTuple):
+    post_id: int
+    story_id: int
+    shown_id: int
+    tellings: int
+    is_read: bool
+
+
+class _Candidate(NamedTuple):
+    entry_id: int
+    post_id: int
+    source_id: int
+    says_new: bool
 
 
 _GROUPS = {"stories": "story_id", "repeats": "repeat_id"}
-# A member is folded if it began the group, or if its score is high enough for the reader.
-_COUNTS = "({member}.post_id = {member}.{group} OR {member}.score >= :threshold)"
-_SIDES = """LEFT JOIN story_sides {one}_side ON {one}_side.tenant_id = :tenant_id AND {one}_side.post_id = {one}.post_id
-        LEFT JOIN story_sides {other}_side
-            ON {other}_side.tenant_id = :tenant_id AND {other}_side.post_id = {other}.post_id"""
-_ON_ONE_SIDE = """COALESCE({one}_side.parting_id, 0) = COALESCE({other}_side.parting_id, 0)
-            AND COALESCE({one}_side.side, 0) = COALESCE({other}_side.side, 0)"""
 _MAY_FOLD = "SELECT source_id FROM subscriptions WHERE tenant_id = :tenant_id AND user_id = :user_id AND fold"
+
+
+def _side(member: str) -> str:
+    """Returns the join that finds on which side a member is for the reader's tenant."""
+    return f"""LEFT JOIN story_sides {member}_side
+            ON {member}_side.tenant_id = :tenant_id AND {member}_side.post_id = {member}.post_id"""
+
+
+def _counts(member: str, group: str, may_fold: str = _MAY_FOLD) -> str:
+    """Returns the condition that a member is folded: its source may be, and it began the group or its score is high
+    enough. `+ 0` keeps the planner from going through all posts of a source."""
+    return f"""{member}.source_id + 0 IN ({may_fold})
+            AND ({member}.post_id = {member}.{group} OR {member}.score >= :threshold)"""
+
+
+def _together(one: str, other: str, group: str, may_fold: str = _MAY_FOLD) -> str:
+    """Returns the condition that another member is folded with one that is folded."""
+    return f"""{other}.{group} = {one}.{group} AND {_counts(other, group, may_fold)}
+            AND COALESCE({other}_side.parting_id, 0) = COALESCE({one}_side.parting_id, 0)
+            AND COALESCE({other}_side.side, 0) = COALESCE({one}_side.side, 0)"""
+
+
+def _is_read(member: str) -> str:
+    return f"""EXISTS (SELECT 1 FROM post_states r WHERE r.tenant_id = :tenant_id AND r.user_id = :user_id
+            AND r.post_id = {member}.post_id AND r.read_at IS NOT NULL)"""
+
+
+def _says_new(member: str, group: str, may_fold: str = _MAY_FOLD, *, beyond_read: bool = False) -> str:
+    """Returns the condition that a telling says something that the tellings with which it is folded did not; or, with
+    `beyond_read`, that those of them did not which were read."""
+    heard = _together(member, "told", group, may_fold) + (f" AND {_is_read('told')}" if beyond_read else "")
+    return f"""({member}.says_new OR EXISTS (SELECT 1 FROM story_echoes echo
+            JOIN story_members told ON told.post_id = echo.of_post_id {_side("told")}
+            WHERE echo.post_id = {member}.post_id AND NOT ({heard})))"""
+
+
+def _is_news(member: str, group: str, may_fold: str = _MAY_FOLD) -> str:
+    return f"(NOT {_is_read(member)} AND {_says_new(member, group, may_fold, beyond_read=True)})"
+
+
+def _within(folder: bool, source: bool) -> str:
+    return _MAY_FOLD + " AND folder = :folder" * folder + " AND source_id = :source_id" * source
+
+
+def is_shown(level: str, *, folder: bool, source: bool) -> str:
+    """Returns the condition that the post `p` is where its story stands: it says something new, and none after it
+    does."""
+    group, may_fold = _GROUPS[level], _within(folder, source)
+    return f"""NOT EXISTS (SELECT 1 FROM story_members own {_side("own")}
+        WHERE own.post_id = p.id AND {_counts("own", group, may_fold)}
+            AND (NOT {_says_new("own", group, may_fold)} OR EXISTS (
+                SELECT 1 FROM story_members later {_side("later")}
+                WHERE {_together("own", "later", group, may_fold)}
+                    AND (later.created_at, later.post_id) > (own.created_at, own.post_id)
+                    AND {_says_new("later", group, may_fold)})))"""
+
+
+def has_news(level: str, *, folder: bool, source: bool) -> str:
+    """Returns the condition that the story of the post `p`, whose state is `state`, is unread or updated."""
+    group, may_fold = _GROUPS[level], _within(folder, source)
+    return f"""CASE WHEN EXISTS (
+            SELECT 1 FROM story_members own WHERE own.post_id = p.id AND {_counts("own", group, may_fold)})
+        THEN EXISTS (SELECT 1 FROM story_members own {_side("own")}
+            JOIN story_members other ON other.{group} = own.{group} {_side("other")}
+            WHERE own.post_id = p.id AND {_together("own", "other", group, may_fold)}
+                AND {_is_news("other", group, may_fold)})
+        ELSE state.read_at IS NULL END"""
+
 
 _settings = portable("SELECT level, threshold FROM fold_settings WHERE tenant_id = ? AND user_id = ?", row=FoldSettings)
 _save_settings = portable(
@@ -67,12 +157,26 @@ _save_settings = portable(
     ON CONFLICT (tenant_id, user_id) DO UPDATE SET level = excluded.level, threshold = excluded.threshold"""
 )
 _set_folding = portable("UPDATE subscriptions SET fold = ? WHERE tenant_id = ? AND user_id = ? AND source_id = ?")
-_cold_posts = portable("SELECT id, url, title FROM posts WHERE id IN (?)", row=_ColdPost)
+
+_DESCRIBED = """p.id, p.source_id, COALESCE(NULLIF(COALESCE(f.title, s.title), ''), s.address), p.url, p.title,
+        p.created_at, state.read_at IS NOT NULL"""
+_VISIBLE = """JOIN sources s ON s.id = p.source_id
+    JOIN subscriptions f ON f.tenant_id = :tenant_id AND f.user_id = :user_id AND f.source_id = p.source_id
+    LEFT JOIN post_states state
+        ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = p.id"""
+_described = portable(f"SELECT {_DESCRIBED} FROM posts p {_VISIBLE} WHERE p.id IN (:ids)")
+_rows = portable(
+    f"""SELECT {_DESCRIBED}, m.rule, m.score, m.why, m.repeat_id, COALESCE(side.side, m.story_id), m.says_new, m.seq
+    FROM story_members m JOIN posts p ON p.id = m.post_id {_VISIBLE}
+    LEFT JOIN story_sides side ON side.tenant_id = :tenant_id AND side.post_id = m.post_id
+    WHERE m.post_id IN (:ids)""",
+    row=ShownMember,
+)
 # A story's posts by its id, those that may be folded first: of the story itself, or of what a tenant took out of one.
 _VISIBLE_OF = """SELECT m.post_id FROM story_members m
         JOIN subscriptions f ON f.tenant_id = :tenant_id AND f.user_id = :user_id AND f.source_id = m.source_id
         {sides}
-    ORDER BY f.fold DESC, m.created_at, m.post_id LIMIT 1"""
+    ORDER BY f.fold DESC, m.seq LIMIT 1"""
 _first_of_story = portable(
     _VISIBLE_OF.format(
         sides="""LEFT JOIN story_sides s ON s.tenant_id = :tenant_id AND s.post_id = m.post_id
@@ -85,16 +189,54 @@ _first_of_side = portable(
     WHERE s.side = :story_id"""
     )
 )
-_described = portable(
-    """SELECT p.id, p.source_id, COALESCE(NULLIF(COALESCE(f.title, s.title), ''), s.address), p.url, p.title,
-        p.created_at, state.read_at IS NOT NULL
-    FROM posts p JOIN sources s ON s.id = p.source_id
-    JOIN subscriptions f ON f.tenant_id = :tenant_id AND f.user_id = :user_id AND f.source_id = p.source_id
-    LEFT JOIN post_states state
-        ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = p.id
-    WHERE p.id IN (:ids) ORDER BY p.created_at, p.id"""
-)
 _member = row_maker(ShownMember)
+
+
+@cache
+def _heads(level: str, folder: bool, source: bool) -> Prepared[_Head]:
+    """Returns the query for what the stories of posts are shown as, and how many members they have."""
+    group = _GROUPS[level]
+    shown = f"""FROM story_members m {_side("m")} WHERE {_together("own", "m", group, _within(folder, source))}
+            ORDER BY m.seq LIMIT 1"""
+    return portable(
+        f"""SELECT own.post_id, COALESCE(own_side.side, own.story_id), (SELECT m.post_id {shown}),
+            (SELECT count(*) FROM (SELECT 1 FROM story_members m {_side("m")}
+                WHERE {_together("own", "m", group)} LIMIT :most) AS counted),
+            (SELECT {_is_read("m")} {shown})
+        FROM story_members own {_side("own")} WHERE own.post_id IN (:ids) AND {_counts("own", group)}""",
+        row=_Head,
+    )
+
+
+@cache
+def _newest(level: str, news: bool) -> Prepared[_Candidate]:
+    """Returns the query for the newest members of the stories of posts; with `news`, those that are news."""
+    group = _GROUPS[level]
+    newest = f"""SELECT m.{{columns}} FROM story_members m {_side("m")}
+            WHERE {_together("own", "m", group)}{f" AND {_is_news('m', group)}" if news else ""}
+            ORDER BY m.created_at DESC, m.post_id DESC LIMIT :most"""
+    text = """SELECT own.post_id, other.post_id, other.source_id, other.says_new
+        FROM story_members own {side} JOIN {others}
+        WHERE own.post_id IN (:ids) ORDER BY other.created_at DESC, other.post_id DESC"""
+    side = _side("own")
+    return Prepared(
+        sqlite=text.format(side=side, others=f"story_members other ON other.seq IN ({newest.format(columns='seq')})"),
+        postgresql=text.format(side=side, others=f"LATERAL ({newest.format(columns='*')}) other ON TRUE"),
+        row=_Candidate,
+    )
+
+
+@cache
+def _arrived(level: str) -> Prepared:
+    """Returns the query for the members of one story, or of the stories of posts, in the order of arrival."""
+    group = _GROUPS[level]
+    return portable(
+        f"""SELECT m.post_id, m.seq FROM story_members own {_side("own")}
+        JOIN story_members m ON m.{group} = own.{group} {_side("m")}
+        WHERE own.post_id IN (:ids) AND {_counts("own", group)} AND {_together("own", "m", group)}
+            AND m.seq > :after AND m.seq <= :as_of
+        ORDER BY m.seq LIMIT :most"""
+    )
 
 
 def settings_of(conn: Connection, reader: Reader) -> FoldSettings:
@@ -110,106 +252,126 @@ def set_folding(conn: Connection, reader: Reader, source_id: int, *, fold: bool)
     return _set_folding.once(conn, fold, reader.tenant_id, reader.user_id, source_id) > 0
 
 
-def is_shown(level: str, *, folder: bool, source: bool) -> str:
-    """Returns the condition that the post `p` has an entry of its own: no earlier post of its story has it."""
-    group = _GROUPS[level]
-    may_fold = _MAY_FOLD + " AND folder = :folder" * folder + " AND source_id = :source_id" * source
-    return f"""NOT EXISTS (SELECT 1 FROM story_members own JOIN story_members earlier ON earlier.{group} = own.{group}
-        {_SIDES.format(one="own", other="earlier")}
-        WHERE own.post_id = p.id AND {_ON_ONE_SIDE.format(one="own", other="earlier")}
-            AND (earlier.created_at, earlier.post_id) < (own.created_at, own.post_id)
-            AND {_counts("own", group)} AND {_counts("earlier", group)}
-            AND own.source_id + 0 IN ({may_fold}) AND earlier.source_id + 0 IN ({may_fold}))"""
-
-
-def members(
-    conn: Connection, reader: Reader, wanted: FoldSettings, post_ids: Sequence[int]
-) -> dict[int, list[ShownMember]]:
-    """Returns, for each of these posts, all posts that are folded with it and visible, the earliest first."""
+def entries(
+    conn: Connection,
+    reader: Reader,
+    wanted: FoldSettings,
+    post_ids: Sequence[int],
+    *,
+    folder: str | None = None,
+    source_id: int | None = None,
+) -> dict[int, Entry]:
+    """Returns, for those of these posts that are folded with others, the entry that stands at the post."""
     if wanted.level == "off" or not post_ids:
         return {}
-    rows = _members(wanted.level).all(
-        conn,
-        tenant_id=reader.tenant_id,
-        user_id=reader.user_id,
-        threshold=wanted.threshold,
-        ids=list(post_ids),
+    own = _own(reader, wanted, post_ids)
+    found = _heads(wanted.level, folder is not None, source_id is not None).all(
+        conn, **own, folder=folder, source_id=source_id, most=MOST_COUNTED
     )
-    found: dict[int, list[ShownMember]] = {}
-    for entry, *member in rows:
-        story = found.setdefault(entry, [])
-        if len(story) < MOST_MEMBERS:
-            story.append(_member(member))
-    return _with_cold_titles(conn, found)
+    heads = [head for head in found if head.tellings > 1]
+    if not heads:
+        return {}
+    own["ids"] = [head.post_id for head in heads]
+    newest = _by_entry(_newest(wanted.level, news=False).all(conn, **own, most=LOOKED_AT))
+    own["ids"] = [head.post_id for head in heads if head.is_read]
+    news = _by_entry(_newest(wanted.level, news=True).all(conn, **own, most=FEW)) if own["ids"] else {}
+    chosen = {head.post_id: [head.shown_id, *most_telling(newest[head.post_id], head.shown_id)] for head in heads}
+    fresh = {entry_id: [one.post_id for one in some] for entry_id, some in news.items()}
+    rows = described(conn, reader, {*_flat(chosen.values()), *_flat(fresh.values())})
+    return {
+        head.post_id: Entry(
+            *head[1:],
+            [rows[one] for one in chosen[head.post_id]],
+            [rows[one] for one in fresh.get(head.post_id, [])],
+        )
+        for head in heads
+    }
 
 
-def story_named(conn: Connection, reader: Reader, story_id: int) -> list[ShownMember]:
-    """Returns the visible members of a story as the reader's tenant folds it, whatever the reader's settings are."""
+def most_telling(newest: Sequence[_Candidate], shown_id: int, few: int = FEW) -> list[int]:
+    """Returns a few of the newest members, in their order: of each source one, what is new before what repeats. Pure.
+
+    Only if there are fewer sources than places, a source has several.
+    """
+    others = [one for one in newest if one.post_id != shown_id]
+    if len(others) > few:
+        ranked = sorted(others, key=lambda one: not one.says_new)
+        best = {one.source_id: one.post_id for one in reversed(ranked)}
+        once = [one for one in ranked if best[one.source_id] == one.post_id]
+        kept = {one.post_id for one in [*once, *(one for one in ranked if one not in once)][:few]}
+        others = [one for one in others if one.post_id in kept]
+    return [one.post_id for one in reversed(others)]
+
+
+def described(conn: Connection, reader: Reader, post_ids: Iterable[int]) -> dict[int, ShownMember]:
+    """Returns these members as the reader sees them."""
+    rows = _rows.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=list(post_ids))
+    return {one.post_id: one for one in rows}
+
+
+def story_named(conn: Connection, reader: Reader, story_id: int) -> int | None:
+    """Returns a post of the story with this id, as the reader's tenant folds it; None if there is none."""
     for statement in (_first_of_story, _first_of_side):
         own = {"tenant_id": reader.tenant_id, "user_id": reader.user_id, "story_id": story_id}
-        post_id = statement.value(conn, **own)
-        story = story_of(conn, reader, post_id) if post_id else []
-        if len(story) > 1:
-            return story
-    return []
+        post_id: int | None = statement.value(conn, **own)
+        if post_id and len(arrived(conn, reader, post_id, limit=2)) > 1:
+            return post_id
+    return None
 
 
-def story_of(conn: Connection, reader: Reader, post_id: int) -> list[ShownMember]:
-    """Returns the visible members of the story that a post is in."""
-    return members(conn, reader, FoldSettings(), [post_id]).get(post_id, [])
+def arrived(
+    conn: Connection, reader: Reader, post_id: int, *, after: int = 0, limit: int = MOST_COUNTED
+) -> list[ShownMember]:
+    """Returns the visible members of the story of a post, whatever the reader's settings, in the order of arrival."""
+    own = _own(reader, FoldSettings(), [post_id])
+    ids = [one for one, _ in _arrived("stories").all(conn, **own, after=after, as_of=EVERYTHING, most=limit)]
+    rows = described(conn, reader, ids)
+    return [rows[one] for one in ids]
+
+
+def count_tellings(conn: Connection, reader: Reader, post_id: int) -> int:
+    """Returns how many members the story of a post has, as far as they are counted."""
+    [head] = _heads("stories", False, False).all(conn, **_own(reader, FoldSettings(), [post_id]), most=MOST_COUNTED)
+    return head.tellings
 
 
 def as_it_was(conn: Connection, reader: Reader, story: Sequence[Decision]) -> list[ShownMember]:
     """Returns the visible members of a story that does not exist any more."""
-    decisions = {one.post_id: one for one in story}
-    rows = _described.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=list(decisions))
-    return [_member((*row, *_why(decisions[row[0]]))) for row in rows]
+    ids = [one.post_id for one in story]
+    rows = {row[0]: row for row in _described.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=ids)}
+    seen = [one for one in story if one.post_id in rows]
+    return [
+        _member((*rows[one.post_id], one.rule, one.score, one.why, one.repeat_id, one.story_id, True, place))
+        for place, one in enumerate(seen)
+    ]
 
 
-def _why(one: Decision) -> tuple[str, float, str, int, int]:
-    return one.rule, one.score, one.why, one.repeat_id, one.story_id
+def with_folded(conn: Connection, reader: Reader, post_ids: Sequence[int], as_of: int | None = None) -> list[int]:
+    """Returns these posts and all that are folded with them for this reader, of those that had arrived by `as_of`."""
+    wanted = settings_of(conn, reader)
+    if wanted.level == "off" or not post_ids:
+        return sorted(set(post_ids))
+    own = _own(reader, wanted, post_ids)
+    until = EVERYTHING if as_of is None else as_of
+    found = _arrived(wanted.level).all(conn, **own, after=0, as_of=until, most=EVERYTHING)
+    return sorted({*post_ids, *(post_id for post_id, _ in found)})
 
 
-@cache
-def _members(level: str) -> Prepared:
-    """Returns the query for the members of stories. Those that are not in the hot store have no title."""
-    group = _GROUPS[level]
-    return portable(
-        f"""SELECT own.post_id, other.post_id, other.source_id, COALESCE(f.title, s.title, s.address),
-            hot.url, hot.title, other.created_at, state.read_at IS NOT NULL,
-            other.rule, other.score, other.why, other.repeat_id, COALESCE(other_side.side, other.story_id)
-        FROM story_members own JOIN story_members other ON other.{group} = own.{group}
-        {_SIDES.format(one="own", other="other")}
-        JOIN sources s ON s.id = other.source_id
-        JOIN subscriptions f ON f.tenant_id = :tenant_id AND f.user_id = :user_id AND f.source_id = other.source_id
-        LEFT JOIN hot_posts hot ON hot.id = other.post_id
-        LEFT JOIN post_states state
-            ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = other.post_id
-        WHERE own.post_id IN (:ids) AND {_counts("own", group)} AND {_counts("other", group)}
-            AND {_ON_ONE_SIDE.format(one="own", other="other")}
-            AND (own.post_id = other.post_id OR (f.fold AND own.source_id IN ({_MAY_FOLD})))
-        ORDER BY other.created_at, other.post_id"""
-    )
+def _own(reader: Reader, wanted: FoldSettings, post_ids: Sequence[int]) -> dict[str, Any]:
+    return {
+        "tenant_id": reader.tenant_id,
+        "user_id": reader.user_id,
+        "threshold": wanted.threshold,
+        "ids": list(post_ids),
+    }
 
 
-def _with_cold_titles(conn: Connection, found: dict[int, list[ShownMember]]) -> dict[int, list[ShownMember]]:
-    missing = [member.post_id for story in found.values() for member in story if member.title is None]
-    if not missing:
-        return found
-    cold = {post.id: post for post in _cold_posts.all(conn, missing)}
-    return {entry: [_with_title(member, cold) for member in story] for entry, story in found.items()}
+def _by_entry(candidates: Iterable[_Candidate]) -> dict[int, list[_Candidate]]:
+    found: dict[int, list[_Candidate]] = {}
+    for one in candidates:
+        found.setdefault(one.entry_id, []).append(one)
+    return found
 
 
-def _with_title(member: ShownMember, cold: dict[int, _ColdPost]) -> ShownMember:
-    post = cold.get(member.post_id)
-    return member._replace(url=post.url, title=post.title) if post else member
-
-
-def with_folded(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[int]:
-    """Returns these posts and all that are folded with them for this reader."""
-    found = members(conn, reader, settings_of(conn, reader), post_ids)
-    return sorted({*post_ids, *(member.post_id for story in found.values() for member in story)})
-
-
-def _counts(member: str, group: str) -> str:
-    return _COUNTS.format(member=member, group=group)
+def _flat(lists: Iterable[Iterable[int]]) -> Iterable[int]:
+    return (one for some in lists for one in some)

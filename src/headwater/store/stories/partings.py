@@ -36,7 +36,7 @@ class PartedStory(NamedTuple):
         return [Decision(story_id=self.story_id, **member) for member in self.members]
 
 
-# The posts that are one story for a tenant with this one, whoever may see them, the earliest first.
+# The posts that are one story for a tenant with this one, whoever may see them, as they arrived.
 _group = portable(
     f"""SELECT {columns(Decision, "other")}
     FROM story_members own JOIN story_members other ON other.story_id = own.story_id
@@ -44,7 +44,7 @@ _group = portable(
         LEFT JOIN story_sides its ON its.tenant_id = :tenant_id AND its.post_id = other.post_id
     WHERE own.post_id = :post_id AND COALESCE(its.parting_id, 0) = COALESCE(mine.parting_id, 0)
         AND COALESCE(its.side, 0) = COALESCE(mine.side, 0)
-    ORDER BY other.created_at, other.post_id""",
+    ORDER BY other.seq""",
     row=Decision,
 )
 _record = portable(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from headwater.store.tables.columns import (
@@ -17,6 +19,13 @@ from headwater.store.tables.columns import (
     refers_to,
     tenant_and_user,
 )
+
+
+def _of_member(name: str, **options: Any) -> sa.Column[int]:
+    """A post as a member of a story. The row goes when the decision about it goes."""
+    member = sa.ForeignKey("story_members.post_id", ondelete="CASCADE")
+    return sa.Column(name, BigId, member, nullable=False, **options)
+
 
 posts = sa.Table(
     "posts",
@@ -112,8 +121,10 @@ story_members = sa.Table(
     sa.Column("source_id", BigId, nullable=False),
     sa.Column("created_at", Moment, nullable=False),  # the post's
     sa.Column("decided_at", Moment, nullable=False),
+    sa.Column("says_new", sa.Boolean, nullable=False, server_default=sa.true()),  # something no earlier telling said
     sqlite_autoincrement=True,
 )
+sa.Index("ix_story_members_arrival", story_members.c.story_id, story_members.c.seq)
 sa.Index("ix_story_members_story", story_members.c.story_id, story_members.c.created_at, story_members.c.post_id)
 sa.Index("ix_story_members_repeat", story_members.c.repeat_id, story_members.c.created_at, story_members.c.post_id)
 
@@ -134,6 +145,25 @@ story_decisions = sa.Table(
 )
 sa.Index("ix_story_decisions_story", story_decisions.c.story_id, story_decisions.c.id)
 sa.Index("ix_story_decisions_post", story_decisions.c.post_id, story_decisions.c.id)
+
+# What a telling says, compared with the earlier ones of its story: see store/stories/tellings.py. `new` is what none of
+# them said, and `against` is what contradicts one of them. If it says nothing new, `story_echoes` has the tellings that
+# together said it all. Both go with the decision that a post is in the story.
+story_news = sa.Table(
+    "story_news",
+    metadata,
+    _of_member("post_id", primary_key=True, autoincrement=False),
+    sa.Column("new", Json, nullable=False),
+    sa.Column("against", Json, nullable=False),
+)
+story_echoes = sa.Table(
+    "story_echoes",
+    metadata,
+    _of_member("post_id"),
+    _of_member("of_post_id"),
+    sa.PrimaryKeyConstraint("post_id", "of_post_id"),
+)
+sa.Index("ix_story_echoes_of_post_id", story_echoes.c.of_post_id)
 
 # Runs of folding that somebody asked for, and their results: see store/stories/runs.py.
 fold_runs = sa.Table(

@@ -15,8 +15,10 @@ let lastId = "";
 let timer = null;
 let lookedAt = 0;
 
-function countNew(stories, newest) {
-  const place = stories.findIndex((story) => story.members.some((member) => String(member.post_id) === newest));
+function countNew(stories) {
+  // A story that was updated stands elsewhere: it counts as new.
+  const known = new Set([...document.querySelectorAll(".entry")].map((entry) => entry.dataset.key));
+  const place = stories.findIndex((story) => known.has(`${story.members[0].post_id}@${story.updated_at}`));
   return place < 0 ? stories.length : place;
 }
 
@@ -32,7 +34,7 @@ async function look() {
   const query = new URLSearchParams(location.search);
   query.set("limit", String(MOST));
   const { items } = await ask(`/api/stream?${query}`);
-  if (stream.dataset.newest) say(countNew(items, stream.dataset.newest));
+  if (stream.dataset.newest) say(countNew(items));
   else if (items.length) await showNew();
 }
 
@@ -53,7 +55,7 @@ async function showNew() {
   for (const entry of fresh.querySelectorAll(".entry")) {
     // What was there stays as it is: opened, marked, focused.
     const old = document.getElementById(entry.id);
-    if (old) entry.replaceWith(old);
+    if (old?.dataset.key === entry.dataset.key) entry.replaceWith(old);
   }
   stream.replaceChildren(...fresh.childNodes);
   stream.dataset.newest = fresh.dataset.newest;

@@ -16,7 +16,7 @@ export async function set(entry, name, on) {
   if (isOn(entry, name) === on) return;
   paint(entry, name, on);
   try {
-    await ask(`/api/posts/${entry.dataset.post}`, "PATCH", { [name]: on });
+    await ask(`/api/posts/${entry.dataset.post}`, "PATCH", { [name]: on, as_of: Number(entry.dataset.asOf) });
   } catch (error) {
     paint(entry, name, !on);
     notice(error.message);
@@ -42,7 +42,8 @@ async function markPage(form) {
   const ids = entries.map((entry) => Number(entry.dataset.post));
   if (!ids.length) return;
   try {
-    await ask("/api/posts/mark", "POST", { ids, read: true });
+    const asOf = Math.min(...entries.map((entry) => Number(entry.dataset.asOf)));
+    await ask("/api/posts/mark", "POST", { ids, read: true, as_of: asOf });
   } catch (error) {
     notice(error.message);
     return;
