@@ -27,6 +27,7 @@ test: packages lint  ## set up, then check and test everything (ARGS="-k words" 
 packages:
 	@scripts/services install || true
 	@scripts/spectral install || true
+	@scripts/deploy-tools install || true
 
 test-search:  ## the same with new and far more random examples; takes a night
 	@$(MAKE) test ARGS="--hypothesis-profile=search $(ARGS)"

@@ -7,12 +7,14 @@ Tests compare the files with what this makes, so nothing can be declared and sta
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import promises
 import typer
+import yaml
 
 from headwater.accounts.scopes import ROLES, SCOPES
 from headwater.api.document import openapi
@@ -21,6 +23,7 @@ from headwater.cli.session import every
 from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
 from headwater.events.kafka.connector import deploy_files
+from headwater.http.metrics import METRICS, PROCESS, RULES, dashboard, rules_file
 from headwater.settings import OTHER_NAMES, Settings, names_of
 from headwater.web.reference import markdown
 from headwater.work.periodic import JOBS
@@ -39,6 +42,7 @@ def documents() -> dict[str, str]:
         "reference/scopes.md": "\n".join(_scopes()),
         "reference/schedule.md": "\n".join(_schedule()),
         "reference/api.md": markdown(openapi(), NOTE),
+        "reference/metrics.md": "\n".join(_metrics()),
         "promises.md": promises.document(),
     }
 
@@ -70,6 +74,36 @@ secret_key_file = "/run/secrets/headwater.key"
     yield "| name | what to use instead |\n|---|---|"
     for name, instead in OTHER_NAMES.items():
         yield f"| `{name}` | {instead} |"
+    yield ""
+
+
+def _metrics() -> Iterator[str]:
+    yield f"""# Metrics
+
+{NOTE}
+`/metrics` is for Prometheus; [Health](health.md) says how it gets in. Counters and histograms are those of the
+process that answers. Gauges are read from the store, so every process of a cluster answers the same: ask for their
+maximum, not their sum.
+
+| name | type | labels | meaning |
+|---|---|---|---|"""
+    for metric in METRICS:
+        ending = "_total" if metric.kind == "counter" else ""
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        yield f"| `{metric.name}{ending}` | {metric.kind} | {labels} | {metric.meaning} |"
+    for name, meaning in PROCESS.items():
+        yield f"| `{name}` | {'counter' if name.endswith('_total') else 'gauge'} | | {meaning} |"
+    yield """
+## Alerts
+
+`deploy/prometheus/rules.yaml` has these rules, and `deploy/grafana/headwater.json` a dashboard with a panel for most
+metrics. Both are made from the same declaration as this page. The name of the job in Prometheus has to be `headwater`.
+
+| alert | when | for | severity | what to do |
+|---|---|---|---|---|"""
+    for rule in RULES:
+        query = rule.query.replace("|", "\\|")
+        yield f"| {rule.name} | `{query}` | {rule.lasts} | {rule.severity} | {rule.advice} |"
     yield ""
 
 
@@ -175,6 +209,12 @@ def main() -> None:
     for name, text in documents().items():
         (ROOT / "docs" / name).write_text(text, encoding="utf-8")
     for name, text in deploy_files().items():
+        (ROOT / "deploy" / name).write_text(text, encoding="utf-8")
+    for name, text in (
+        ("prometheus/rules.yaml", yaml.safe_dump(rules_file(), sort_keys=False, allow_unicode=True, width=120)),
+        ("grafana/headwater.json", json.dumps(dashboard(), indent=2) + "\n"),
+    ):
+        (ROOT / "deploy" / name).parent.mkdir(exist_ok=True)
         (ROOT / "deploy" / name).write_text(text, encoding="utf-8")
 
 

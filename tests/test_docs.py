@@ -17,7 +17,7 @@ from headwater.work.periodic import JOBS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-GENERATED = ["settings", "commands", "events", "errors", "schedule", "scopes", "api"]
+GENERATED = ["settings", "commands", "events", "errors", "schedule", "scopes", "api", "metrics"]
 
 
 @pytest.fixture(scope="module")

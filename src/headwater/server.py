@@ -26,7 +26,7 @@ from headwater.events.live import Live
 from headwater.http import auth, connections, problems, routes
 from headwater.http.connections import Limits
 from headwater.http.edge import Edge
-from headwater.http.state import Metrics
+from headwater.http.metrics import Metrics
 from headwater.model import SavedVisit
 from headwater.web import health, images, people, reference, sources, stream, webhooks
 from headwater.web.view import show_problem
@@ -132,7 +132,7 @@ async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serv
     deferred = DeferredVisits()
 
     def on_saved(saved: SavedVisit) -> None:
-        metrics.visits.labels(saved.visit.outcome).inc()
+        metrics.note_visit(saved)
         if saved.accepted and saved.visit.outcome == "deferred":
             deferred.count(saved.visit.waits_for or "")
         else:

@@ -18,7 +18,7 @@ from starlette.routing import Mount
 from headwater import wire
 from headwater.accounts import tokens
 from headwater.app.account import login_link
-from headwater.http.state import Metrics
+from headwater.http.metrics import Metrics
 from headwater.model import Post, Reader
 from headwater.server import create_app, web_server
 from headwater.settings import load

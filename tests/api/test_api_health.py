@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from api.running import Running, running
+from headwater.http.metrics import METRICS, PROCESS
 from headwater.wire import utc_now
 from support.log import consume_all
-from support.posts import a_post
+from support.posts import a_post, visited
+
+
+def test_metrics_have_durations_posts_queues_process_and_build(on_both: Running) -> None:
+    client, parts = on_both.program(), on_both.parts
+    client.get("/api/stream")
+    source = on_both.source()
+    found = parts.db.write_now(visited, source, [a_post("1"), a_post("2")], parts.now())
+    on_both.metrics.note_visit(found)
+    text = client.get("/metrics").text
+    for line in (
+        'headwater_request_seconds_count{route="/api/stream"} 1.0',
+        'headwater_request_seconds_bucket{le="+Inf",route="/api/stream"} 1.0',
+        "headwater_visit_seconds_count 1.0",
+        'headwater_posts_total{change="new"} 2.0',
+        'headwater_queue_depth{queue="webhooks"} 0.0',
+        'headwater_queue_depth{queue="images"} 0.0',
+        "process_resident_memory_bytes ",
+    ):
+        assert line in text
+    assert f'headwater_build{{database="{parts.db.engine.dialect.name}",python=' in text
+    declared = {one.name + ("_total" if one.kind == "counter" else "") for one in METRICS} | PROCESS.keys()
+    answered = set(re.findall(r"^# TYPE (\S+) ", text, re.M))
+    assert {name for name in answered if not name.endswith("_created")} <= declared
 
 
 def test_metrics_count_requests_and_sources(on_both: Running) -> None:

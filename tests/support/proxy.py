@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,20 +19,25 @@ http {{
     access_log off;
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-    server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{behind}; }} }}
+    {servers}
 }}
 """
+_PLAIN = "server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{behind}; }} }}"
 
 
 @contextmanager
-def nginx_before(behind: int, folder: Path) -> Iterator[int]:
-    """Starts nginx in front of the server on port `behind`. Yields its own port; skips the test where it is missing."""
+def nginx_before(behind: int, folder: Path, servers: Callable[[int], str] | None = None) -> Iterator[int]:
+    """Starts nginx in front of the server on port `behind`. Yields its own port; skips the test where it is missing.
+
+    `servers` makes the configuration of its servers for a port; none: the plainest one.
+    """
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if nginx is None:
         pytest.skip("no nginx (scripts/services install nginx)")
     port = free_port()
+    wanted = servers(port) if servers else _PLAIN.format(port=port, behind=behind)
     configuration = folder / "nginx.conf"
-    configuration.write_text(_CONFIGURATION.format(folder=folder, port=port, behind=behind), encoding="utf-8")
+    configuration.write_text(_CONFIGURATION.format(folder=folder, servers=wanted), encoding="utf-8")
     process = subprocess.Popen([nginx, "-c", str(configuration), "-e", str(folder / "error.log")])
     try:
         wait_until_open(port)

@@ -64,10 +64,8 @@ async def show_metrics(parts: WithParts, live: WithLive, metrics: WithMetrics) -
     """It takes a token, wherever the request comes from. Prometheus sends it with `authorization: credentials_file`."""
     now = parts.now()
     numbers = await parts.db.read(health.numbers, parts.consumers, now, has_cursors=parts.follows_table)
-    metrics.note_log(numbers.log, now)
-    metrics.note_alerts(numbers.alerts)
-    metrics.live_connections.set(live.count())
-    return Response(metrics.text(numbers.sources_by_status, numbers.due), media_type=CONTENT_TYPE_LATEST)
+    text = metrics.text(numbers, now, live=live.count(), database=parts.db.engine.dialect.name)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 @crawl_router.get("/crawl/metrics", summary="How crawling went, hour by hour", dependencies=[needs("health:read")])

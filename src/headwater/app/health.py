@@ -34,6 +34,7 @@ class Numbers(NamedTuple):
     sources_by_status: Mapping[str, int]
     due: int
     alerts: list[Alert]
+    queues: Mapping[str, int]
     answers: int
     unchanged: int
 
@@ -81,6 +82,7 @@ def numbers(conn: Connection, consumers: Sequence[Consumer], now: datetime, *, h
         sources.counts_by_status(conn),
         sources.count_due(conn, now),
         metrics.all_alerts(conn),
+        log_health.queue_depths(conn),
         *monitors.recent_answers(conn, now),
     )
 

@@ -22,7 +22,7 @@ from headwater import ids
 from headwater.errors import BadDocument, BadInput, Forbidden, HeadwaterError
 from headwater.http import auth, problems
 from headwater.http.auth import KnownHosts
-from headwater.http.state import Metrics
+from headwater.http.metrics import Metrics
 from headwater.wire import Parts
 
 MAX_ADDRESS_BYTES = 16 * 1024
@@ -107,7 +107,7 @@ class Edge:
     def _note(self, request: Request, status: int, seconds: float) -> None:
         # The query is left out: a login link's secret is in it.
         route = getattr(request.scope.get("route"), "path", "unknown")
-        self.metrics.requests.labels(request.method, route, str(status)).inc()
+        self.metrics.note_request(request.method, route, status, seconds)
         log.debug(
             "request", method=request.method, path=request.scope["path"], status=status, seconds=round(seconds, 4)
         )

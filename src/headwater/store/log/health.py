@@ -69,6 +69,13 @@ _visits = portable(
     WHERE started_at >= ? GROUP BY outcome"""
 )
 
+_COUNTED = "SELECT count(*) FROM (SELECT 1 FROM {} LIMIT ?) AS waiting"
+_queues = {
+    "webhooks": portable(_COUNTED.format("webhook_deliveries WHERE state = 'waiting'")),
+    "images": portable(_COUNTED.format("images WHERE state = 'waiting'")),
+    "retries": portable(_COUNTED.format("event_dlq WHERE state IN ('retrying', 'waiting')")),
+}
+
 
 class Backlog(NamedTuple):
     """What a consumer has not reached: how many events, up to the cap, and since when the oldest of them waits."""
@@ -150,3 +157,8 @@ def _backlog(conn: Connection, name: str, partitions: list[tuple[int, datetime |
         return Backlog(name, _count_all.value(conn, BACKLOG_CAP), first.created_at if first else None)
     waits = [oldest_at for _, oldest_at in partitions if oldest_at is not None]
     return Backlog(name, sum(events for events, _ in partitions), min(waits, default=None))
+
+
+def queue_depths(conn: Connection) -> dict[str, int]:
+    """Returns how much waits in each queue of the store, up to the cap."""
+    return {name: query.value(conn, CAP) for name, query in _queues.items()}
