@@ -244,10 +244,11 @@ def fill(
     if not is_empty(conn):
         raise StoreUnavailable("The store is not empty any more. Nothing was restored.")
     migrate.make(conn, revision)
-    conn.execute(text("DELETE FROM users"))
-    conn.execute(text("DELETE FROM tenants"))
     for columns in tables:
         _check_columns(conn, columns)
+    for columns in reversed(tables):  # what migrations have put there
+        conn.execute(text(f"DELETE FROM {columns.table}"))
+    for columns in tables:
         with _refused(columns.table):
             _insert(conn, columns, rows(columns))
     _place_log(conn)
