@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from api.running import Running, running
+from headwater import __version__
 from headwater.http.metrics import METRICS, PROCESS, RULES, dashboard, rules_file
 from headwater.settings import Settings
 from support.ports import free_port
@@ -104,6 +105,10 @@ def chart(*words: str) -> list[dict[str, Any]]:
     """Returns the objects that the chart makes."""
     found = tool("helm", "template", "example", str(CHART), *words)
     return [one for one in yaml.safe_load_all(found) if one]
+
+
+def test_the_chart_deploys_this_version() -> None:
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"] == __version__
 
 
 def test_helm_accepts_the_chart() -> None:

@@ -263,7 +263,7 @@ def test_a_store_with_anything_in_it_is_not_restored_into(
     with opened(other_environ) as other:
         owner = wire.prepare_store(other)
         restore(other, tmp_path / "b.backup")  # only the schema and its owner
-        other.db.write_now(instance.issue_token, owner, "mine", NOON)
+        other.db.write_now(a_source, owner)
         before = all_rows(other.db)
         with pytest.raises(AlreadyThere, match="not empty"):
             restore(other, tmp_path / "b.backup")

@@ -117,6 +117,7 @@ class Database:
             if not self.is_sqlite:
                 conn.execution_options(isolation_level="REPEATABLE READ")
             with conn.begin():
+                row_security.begin(conn, _given(function, args, kwargs))
                 return function(conn, *args, **kwargs)
 
     def write_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
