@@ -332,7 +332,8 @@ def _undone(conn: Connection, reader: Reader, parted: PartedStory | None, why_no
     members = folded.as_it_was(conn, reader, parted.decisions) if parted else []
     if parted is None or len(members) < 2:
         raise NotFound(why_not)
-    shown = Group(parted.story_id, members[:MEMBERS], [], parted=parted, tellings=len(members))
+    first = first_told(conn, members[:FIRST_AMONG])
+    shown = Group(parted.story_id, members[:MEMBERS], [], parted=parted, tellings=len(members), first=first)
     return _with_record(conn, reader, shown)
 
 
@@ -450,7 +451,7 @@ class GroupJson(TypedDict):
             of=lambda story: told_by([one for one in story.members if one.post_id in story.told], story.told),
         ),
     ]
-    first: Annotated[FirstJson | None, Example(example(FirstJson), "who told it first; null: it was undone")]
+    first: Annotated[FirstJson | None, Example(example(FirstJson), "who told it first")]
     history: list[PastJson]
     undone: Annotated[
         UndoneJson | None, Example(None, "it was taken apart, and this is how it was; null: it stands", of="parted")
