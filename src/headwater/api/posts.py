@@ -114,6 +114,6 @@ async def list_images(parts: WithParts, reader: CurrentReader, post_id: Id) -> I
 
 
 @image_router.get("/images", summary="How many images are saved, wait or failed", dependencies=[needs("health:read")])
-async def count_images(parts: WithParts) -> ImageCountsJson:
-    """Counted over all sources. `bytes` is how much the files take, each content once."""
-    return await parts.db.read(posts.count_images)
+async def count_images(parts: WithParts, reader: CurrentReader) -> ImageCountsJson:
+    """Counted over the sources that you follow. `bytes` is how much the files take, each content once."""
+    return await parts.db.read(posts.count_images_seen, reader)

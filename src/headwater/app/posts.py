@@ -177,13 +177,22 @@ def images_of(conn: Connection, reader: Reader, post_id: int) -> list[ImageRecor
 
 
 def count_images(conn: Connection) -> ImageCountsJson:
-    found = images.counts(conn)
+    """Counts the images of the whole instance."""
+    return _counted(images.counts(conn), images.total_bytes(conn))
+
+
+def count_images_seen(conn: Connection, reader: Reader) -> ImageCountsJson:
+    """Counts the images of what the reader follows."""
+    return _counted(images.counts_seen(conn, reader), images.bytes_seen(conn, reader))
+
+
+def _counted(found: Mapping[str, int], size: int) -> ImageCountsJson:
     return {
         "waiting": found["waiting"],
         "saved": found["saved"],
         "failed": found["failed"],
         "skipped": found["skipped"],
-        "bytes": images.total_bytes(conn),
+        "bytes": size,
     }
 
 

@@ -225,7 +225,7 @@ def some(conn: Connection, reader: Reader, source_ids: Sequence[int], now: datet
     found = sources.watched_some(conn, reader, source_ids, now)
     return Overview(
         found,
-        sources.post_counts(conn, source_ids),
+        sources.post_counts(conn, [source.id for source in found]),
         sources.followed_by_status(conn, reader),
         stream.folders(conn, reader),
     )

@@ -285,6 +285,7 @@ def explain(conn: Connection, reader: Reader, one: int, other: int) -> Explained
     """Says whether two posts are the same text or tell of one event, and why."""
     from headwater.dedup.engine import explained
 
+    check_visible(conn, reader, [one, other])
     found = {post.id: post for post in stories.texts(conn, [one, other])}
     places = stories.decided(conn, [one, other])
     apart = other in stories.apart_from(conn, [one]).get(one, set())

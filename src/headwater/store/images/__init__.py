@@ -106,6 +106,13 @@ _counts = portable(
     """SELECT 'waiting', count(*) FROM images WHERE state = 'waiting'
     UNION ALL SELECT state, count(*) FROM images WHERE state <> 'waiting' GROUP BY state"""
 )
+_SEEN = """EXISTS (SELECT 1 FROM post_images p JOIN subscriptions s ON s.source_id = p.source_id
+        WHERE p.image_id = i.id AND s.tenant_id = ? AND s.user_id = ?)"""
+_counts_seen = portable(f"SELECT i.state, count(*) FROM images i WHERE {_SEEN} GROUP BY i.state")
+_bytes_seen = portable(
+    f"""SELECT COALESCE(SUM(size), 0) FROM (SELECT DISTINCT i.content_hash, i.size FROM images i
+        WHERE i.state = 'saved' AND {_SEEN}) AS contents"""
+)
 _counts_by_source = portable(
     """SELECT s.id, CASE WHEN s.title <> '' THEN s.title ELSE s.address END, i.state, count(DISTINCT i.id)
     FROM post_images p JOIN images i ON i.id = p.image_id JOIN sources s ON s.id = p.source_id
@@ -171,6 +178,16 @@ def file_of(conn: Connection, reader: Reader, content_hash: str) -> tuple[str, s
 
 def counts(conn: Connection) -> dict[str, int]:
     return dict.fromkeys(STATES, 0) | dict(_counts.all(conn))
+
+
+def counts_seen(conn: Connection, reader: Reader) -> dict[str, int]:
+    """Returns how many images the sources show that a reader follows, by state."""
+    return dict.fromkeys(STATES, 0) | dict(_counts_seen.all(conn, reader.tenant_id, reader.user_id))
+
+
+def bytes_seen(conn: Connection, reader: Reader) -> int:
+    """Returns how much the files of these images take, each content once."""
+    return int(_bytes_seen.value(conn, reader.tenant_id, reader.user_id))
 
 
 def counts_by_source(conn: Connection) -> list[SourceImages]:
