@@ -74,6 +74,19 @@ class Settings(BaseSettings):
         "Addresses or networks of proxies before this server, such as 127.0.0.1,10.0.0.0/8. Only what they say in "
         "X-Forwarded-For about the address of a client is believed.",
     )
+    rate_limit: int = _setting(
+        6000, "Requests of one person in a minute, whichever token or browser they come with.", ge=1
+    )
+    rate_limits: str = _setting(
+        "", "Lower limits for what needs a scope, in a minute, such as stories:write=60,sources:write=300."
+    )
+    jwt_issuer: str | None = _setting(
+        None, "Another issuer whose access tokens (JWTs) are taken: exactly what its tokens have as `iss`."
+    )
+    jwt_keys_url: str | None = _setting(None, "Where the public keys of that issuer are (a JWK set).")
+    jwt_audience: str | None = _setting(
+        None, "What its tokens must have as `aud`. Default: the address of this instance."
+    )
     redis_url: SecretStr | None = _setting(
         None, "Redis, where several processes count requests together, such as redis://127.0.0.1:6379/0."
     )

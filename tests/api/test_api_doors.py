@@ -24,6 +24,9 @@ OPEN = {
     ("POST", "/login"): 401,  # without a password
     ("GET", "/invitation"): 404,  # without an invitation
     ("POST", "/invitation"): 404,
+    ("POST", "/oauth/token"): 422,  # without a form
+    ("GET", "/.well-known/jwks.json"): 200,
+    ("GET", "/.well-known/oauth-authorization-server"): 200,
 }
 
 

@@ -12,13 +12,16 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import structlog
+from sqlalchemy import Connection
 
 from headwater.accounts.tokens import fingerprint
 from headwater.errors import StoreUnavailable
 from headwater.store.db import Database
-from headwater.store.people import tokens
+from headwater.store.people import accounts, tokens
+from headwater.store.people.accounts import Person
 from headwater.store.people.tokens import Token
 
 FRESH_SECONDS = 2.0
@@ -28,12 +31,20 @@ USE_NOTED_EVERY = timedelta(minutes=10)
 log = structlog.get_logger(__name__)
 
 
+Found = TypeVar("Found", Token, Person)
+
+
+def _only_person(conn: Connection, issuer: str, subject: str, _now: datetime) -> Person | None:
+    found = accounts.by_identity(conn, issuer, subject)
+    return found[0] if len(found) == 1 else None
+
+
 class Callers:
-    """Finds tokens by their secrets, or API tokens by their ids."""
+    """Finds tokens by their secrets, API tokens by their ids, and people by who they are elsewhere."""
 
     def __init__(self, db: Database, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
-        self._known: dict[tuple[str, bytes | int], Token] = {}
+        self._known: dict[tuple[str, bytes | int | str], Any] = {}
         self._number = -1
         self._compared_at = float("-inf")
         self._forgotten = 0
@@ -53,14 +64,19 @@ class Callers:
         """Returns the API token with this id, unless it has expired."""
         return await self._find(("client", token_id), tokens.client, token_id)
 
+    async def identity(self, issuer: str, subject: str) -> Person | None:
+        """Returns who somebody of another issuer is here, unless they are several."""
+        return await self._find(("identity", f"{issuer} {subject}"), _only_person, issuer, subject)
+
     async def _find(
-        self, key: tuple[str, bytes | int], load: Callable[..., Token | None], *given: object
-    ) -> Token | None:
+        self, key: tuple[str, bytes | int | str], load: Callable[..., Found | None], *given: object
+    ) -> Found | None:
         await self._compare()
         now = self._now()
-        found = self._known.get(key)
-        if found is not None and (found.expires_at is None or found.expires_at > now):
-            return found
+        known: Found | None = self._known.get(key)
+        ends_at = getattr(known, "expires_at", None)
+        if known is not None and (ends_at is None or ends_at > now):
+            return known
         number = self._number
         found = await self._db.read(load, *given, now)
         if found is None:
@@ -69,7 +85,8 @@ class Callers:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
             self._known[key] = found
-        await self._note_use(found, now)
+        if isinstance(found, Token):
+            await self._note_use(found, now)
         return found
 
     async def _compare(self) -> None:

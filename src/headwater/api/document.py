@@ -10,7 +10,8 @@ from fastapi.openapi.utils import get_openapi
 from starlette.responses import JSONResponse, Response
 
 from headwater import __version__
-from headwater.api import events, health, people, posts, sources, stories, webhooks
+from headwater.api import events, health, oauth, people, posts, sources, stories, webhooks
+from headwater.app.account import all_scopes
 from headwater.app.shapes import examples
 from headwater.http.auth import COOKIE, OPEN_PATHS, every_route, scope_of
 from headwater.http.problems import MEDIA_TYPE, refusals
@@ -28,6 +29,7 @@ ROUTERS = (
     webhooks.router,
     people.account_router,
     people.router,
+    oauth.router,
 )
 TITLE = "Headwater"
 INTRODUCTION = """\
@@ -63,6 +65,7 @@ _TAGS = {
     "dead letters": "Events that a consumer could not handle.",
     "webhooks": "Where events are sent to, and what was sent.",
     "account": "Your account, its tokens and its sessions.",
+    "access tokens": "JWTs for programs, and how to check them.",
     "people": "The people of your tenant, and the tenants of the instance.",
 }
 _BY_TIME = frozenset({"/api/stream", "/api/posts"})  # lists whose cursors are a time and an id; others are an id
@@ -138,8 +141,18 @@ def openapi() -> dict[str, Any]:
     document["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+        "access_token": {
+            "type": "oauth2",
+            "description": "A JWT for ten minutes, for programs that do not want to send their token everywhere.",
+            "flows": {
+                "clientCredentials": {
+                    "tokenUrl": "/oauth/token",
+                    "refreshUrl": "/oauth/token",
+                    "scopes": all_scopes(),
+                }
+            },
+        },
     }
-    document["security"] = [{"token": []}, {"session": []}]
     scopes = {
         (route.path, method.lower()): scope_of(route) for route in every_route(app) for method in route.methods or ()
     }
@@ -147,8 +160,10 @@ def openapi() -> dict[str, Any]:
         for method, operation in methods.items():
             _complete(path, operation)
             scope = scopes[path, method]
+            operation["security"] = [{"token": []}, {"session": []}]
             if scope is not None:
                 operation["x-scope"] = scope
+                operation["security"].append({"access_token": [scope]})
             if path in OPEN_PATHS:
                 operation["security"] = []
                 operation["responses"].pop("401", None)

@@ -12,6 +12,10 @@ from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from headwater.accounts import passwords, scopes, tokens
+from headwater.accounts.access_tokens import AccessTokens, start_family
+from headwater.accounts.access_tokens import forget_keys as forget_all_keys
+from headwater.accounts.access_tokens import refresh as refreshed
+from headwater.accounts.jwt import LIFE
 from headwater.app.shapes import Example, Time
 from headwater.errors import BadInput, Forbidden, NotFound
 from headwater.model import Reader
@@ -22,6 +26,7 @@ from headwater.store.people.accounts import Person
 from headwater.store.people.tokens import Token
 
 MOST_TOKENS = 100
+OFFLINE = "offline_access"
 MOST_NAME = 100
 LONGEST_LIFE = timedelta(days=3650)
 THEMES = ("light", "dark")
@@ -128,6 +133,11 @@ def scopes_of(reader: Reader) -> list[str]:
     return sorted(scopes.scopes_of(reader))
 
 
+def all_scopes() -> dict[str, str]:
+    """Returns every scope with its meaning."""
+    return {name: scope.meaning for name, scope in scopes.SCOPES.items()}
+
+
 def described_scopes(reader: Reader) -> dict[str, str]:
     """Returns the scopes that a reader can give to a token, with their meanings."""
     has = scopes.scopes_of(reader)
@@ -229,6 +239,100 @@ def end_session(conn: Connection, reader: Reader, session_id: int) -> None:
 def sign_out_everywhere(conn: Connection, reader: Reader, *, but: int | None = None) -> int:
     """Ends all sessions and login links of a reader, `but` one session. Returns how many there were."""
     return stored.revoke_all(conn, reader, ["session", "login"], but=but)
+
+
+def client_id_of(text: str) -> int | None:
+    """Reads the id of an API token. Returns None if it cannot be one."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+
+
+async def exchange(
+    db: Database, access: AccessTokens, client_id: int, secret: str, scope: str, now: datetime
+) -> AccessTokenJson | None:
+    """Exchanges an API token for an access token. Returns None if the id or the token is wrong."""
+    token = await db.read(stored.bearer, "api", tokens.fingerprint(secret), now)
+    if token is None or token.id != client_id:
+        return None
+    has = scopes.scopes_of(token.reader)
+    wanted = frozenset(scope.split()) - {OFFLINE}
+    given = has & scopes.parse(wanted) if wanted else has
+    if wanted and not given:
+        raise BadInput("The token has none of these scopes.")
+    answer = await _access_token(access, token, given)
+    if OFFLINE in scope.split():
+        answer["refresh_token"] = await db.write(start_family, token, given, now)
+    return answer
+
+
+async def refresh(
+    db: Database, access: AccessTokens, secret: str, client_id: int, now: datetime
+) -> AccessTokenJson | None:
+    """Exchanges a refresh token for an access token and the next refresh token. Returns None if it is not valid."""
+    done = await db.write(refreshed, secret, client_id, now)
+    if done is None:
+        return None
+    answer = await _access_token(access, done.token, done.scopes & scopes.scopes_of(done.token.reader))
+    answer["refresh_token"] = done.refresh_token
+    return answer
+
+
+async def _access_token(access: AccessTokens, token: Token, given: frozenset[str]) -> AccessTokenJson:
+    return {
+        "access_token": await access.issue(token, given),
+        "token_type": "Bearer",
+        "expires_in": int(LIFE.total_seconds()),
+        "scope": " ".join(sorted(given)),
+        "refresh_token": None,
+    }
+
+
+def forget_keys(conn: Connection) -> int:
+    """Deletes the keys of access tokens. Returns how many there were."""
+    return forget_all_keys(conn)
+
+
+def server(issuer: str) -> ServerJson:
+    """Describes how access tokens are given out."""
+    return {
+        "issuer": issuer,
+        "token_endpoint": f"{issuer}/oauth/token",
+        "jwks_uri": f"{issuer}/.well-known/jwks.json",
+        "grant_types_supported": ["client_credentials", "refresh_token"],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "scopes_supported": [*scopes.SCOPES, OFFLINE],
+        "response_types_supported": [],
+    }
+
+
+class AccessTokenJson(TypedDict):
+    """An access token (RFC 6749)."""
+
+    access_token: Annotated[str, Example("eyJ0eXAiOiJhdCtqd3QifQ.eyJzdWIiOiI3In0.c2lnbmF0dXJl", "a JWT")]
+    token_type: Annotated[Literal["Bearer"], Example("Bearer")]
+    expires_in: Annotated[int, Example(600, "seconds")]
+    scope: Annotated[str, Example("posts:read sources:read", "what it may do")]
+    refresh_token: Annotated[str | None, Example(None, "only with the scope `offline_access`; valid once")]
+
+
+class JwksJson(TypedDict):
+    """Public keys (RFC 7517)."""
+
+    keys: Annotated[
+        list[dict[str, str]],
+        Example([{"kty": "RSA", "kid": "9f86d081884c7d65", "use": "sig", "alg": "RS256", "n": "0vx7ag", "e": "AQAB"}]),
+    ]
+
+
+class ServerJson(TypedDict):
+    """Metadata of this authorization server (RFC 8414)."""
+
+    issuer: Annotated[str, Example("https://news.example")]
+    token_endpoint: Annotated[str, Example("https://news.example/oauth/token")]
+    jwks_uri: Annotated[str, Example("https://news.example/.well-known/jwks.json")]
+    grant_types_supported: Annotated[list[str], Example(["client_credentials", "refresh_token"])]
+    token_endpoint_auth_methods_supported: Annotated[list[str], Example(["client_secret_basic", "client_secret_post"])]
+    scopes_supported: Annotated[list[str], Example(["posts:read", "posts:write"])]
+    response_types_supported: Annotated[list[str], Example([])]
 
 
 class AccountJson(TypedDict):

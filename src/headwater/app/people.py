@@ -182,6 +182,14 @@ def set_own_email(conn: Connection, reader: Reader, email: str) -> Person:
     return set_email(conn, reader, reader.user_id, email)
 
 
+def link_identity(conn: Connection, person: Person, issuer: str, subject: str, now: datetime) -> None:
+    """Says who somebody is at another issuer of access tokens."""
+    if not subject.strip() or len(subject) > 255:
+        raise BadInput("A subject has 1 to 255 characters.")
+    accounts.link_identity(conn, person.reader, issuer, subject, now)
+    stored.note_change(conn)
+
+
 def tenants(conn: Connection) -> list[Tenant]:
     """Returns every tenant of the instance."""
     return accounts.tenants(conn)

@@ -15,6 +15,7 @@ from headwater.app.account import TokenJson
 from headwater.app.people import InvitationJson, PersonJson, TenantJson
 from headwater.app.shapes import shaped
 from headwater.cli.session import Json, ago, json_line, json_lines, opened, say, table
+from headwater.errors import BadInput
 from headwater.model import Reader
 from headwater.wire import Parts
 
@@ -124,6 +125,31 @@ def login_link(who: Who, tenant: TenantName = None, as_json: Json = False) -> No
         person = parts.db.read_now(people.named, reader, who)
         link = parts.db.write_now(account.login_link, person.reader, wire.home(parts.settings), parts.now())
     json_line({"link": link}) if as_json else say(link)
+
+
+@app.command("identity")
+def link_identity(
+    who: Who,
+    subject: Annotated[str, typer.Argument(help="The `sub` of their access tokens.")],
+    tenant: TenantName = None,
+    as_json: Json = False,
+) -> None:
+    """Say who somebody is at the issuer that HEADWATER_JWT_ISSUER names."""
+    with _within(tenant) as (parts, reader):
+        person = parts.db.read_now(people.named, reader, who)
+        issuer = parts.settings.jwt_issuer
+        if issuer is None:
+            raise BadInput("HEADWATER_JWT_ISSUER is not set. Set it first.")
+        parts.db.write_now(people.link_identity, person, issuer, subject, parts.now())
+    json_line({"id": person.id, "subject": subject}) if as_json else say(f"{subject} is {person.name} now.")
+
+
+@tokens.command("drop-keys")
+def drop_keys(as_json: Json = False) -> None:
+    """Delete the keys of access tokens. All access tokens end within a minute; new ones get a new key."""
+    with opened() as (parts, _):
+        count = parts.db.write_now(account.forget_keys)
+    json_line({"dropped": count}) if as_json else say(f"{count} keys deleted.")
 
 
 @app.command("tenants")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from limits import RateLimitItemPerSecond
@@ -12,7 +12,7 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 
 if TYPE_CHECKING:
-    from limits.aio.storage import Storage
+    from limits.aio.storage import RedisStorage
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +39,14 @@ class RateLimits:
 
     def __init__(self, redis_url: str | None = None) -> None:
         self._here = SlidingWindowCounterRateLimiter(MemoryStorage())
-        self._shared = SlidingWindowCounterRateLimiter(_redis(redis_url)) if redis_url else None
+        self._redis = _redis(redis_url) if redis_url else None
+        self._shared = SlidingWindowCounterRateLimiter(self._redis) if self._redis else None
+
+    async def close(self) -> None:
+        """Closes the connections to Redis."""
+        if self._redis is not None:
+            bridge: Any = self._redis.bridge  # its type does not name the client that it has
+            await bridge.storage.aclose()
 
     async def take(self, limit: Limit, who: str) -> Use:
         """Takes one, if there is one left."""
@@ -70,7 +77,7 @@ def _item(limit: Limit) -> RateLimitItemPerSecond:
     return RateLimitItemPerSecond(limit.times, limit.seconds, namespace=f"headwater/{limit.name}")
 
 
-def _redis(url: str) -> Storage:
+def _redis(url: str) -> RedisStorage:
     from limits.aio.storage import RedisStorage
 
     return RedisStorage(f"async+{url}", implementation="redispy")

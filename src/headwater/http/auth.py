@@ -14,9 +14,11 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from headwater.accounts import tokens
+from headwater.accounts import jwt, tokens
+from headwater.accounts.access_tokens import own_reader
 from headwater.accounts.scopes import SCOPES, may
-from headwater.coordination.rate_limits import Limit
+from headwater.app.account import client_id_of
+from headwater.coordination.rate_limits import Limit, Use
 from headwater.errors import Forbidden, InsufficientScope, NotSignedIn, TooOften
 from headwater.http.state import parts_of
 from headwater.model import Reader
@@ -24,7 +26,8 @@ from headwater.wire import Parts
 
 COOKIE = "headwater_session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login", "/invitation"})
+WELL_KNOWN = ("/.well-known/jwks.json", "/.well-known/oauth-authorization-server")
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login", "/invitation", "/oauth/token", *WELL_KNOWN})
 UNSCOPED_PATHS = frozenset({"/logout", "/api/docs", "/api/openapi.json"})  # for everybody who is signed in
 OPEN_PREFIX = "/static/"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -63,7 +66,10 @@ async def find_caller(request: Request, parts: Parts) -> Caller:
     authorization = request.headers.get("authorization")
     if authorization is not None:
         scheme, _, secret = authorization.partition(" ")
-        token = await parts.callers.bearer("api", secret.strip()) if scheme.lower() == "bearer" else None
+        secret = secret.strip()
+        if scheme.lower() == "bearer" and jwt.looks_like_one(secret):
+            return Caller(await _reader_of_jwt(parts, secret))
+        token = await parts.callers.bearer("api", secret) if scheme.lower() == "bearer" else None
         if token is None:
             raise NotSignedIn("This API token is not valid. Make a new one: `headwater tokens create`.")
         return Caller(token.reader)
@@ -75,6 +81,18 @@ async def find_caller(request: Request, parts: Parts) -> Caller:
             " token from `headwater tokens create`."
         )
     return Caller(token.reader, session, token.id, token.time_zone, token.theme)
+
+
+async def _reader_of_jwt(parts: Parts, secret: str) -> Reader:
+    """Returns whose access token this is, with the scopes that it has. Its owner has to be there still."""
+    claims = await parts.access_tokens.check(secret)
+    if claims.issuer == parts.access_tokens.issuer:
+        token_id = client_id_of(claims.client_id)
+        return own_reader(claims, await parts.callers.client(token_id) if token_id else None).reader
+    person = await parts.callers.identity(claims.issuer, claims.subject)
+    if person is None:
+        raise NotSignedIn("This access token is valid, but nobody here is known by it.")
+    return person.reader._replace(scopes=claims.scopes)
 
 
 def refuse_foreign(request: Request) -> None:
@@ -116,14 +134,32 @@ class RequiredScope:
 
     name: str
 
-    def __call__(self, request: Request) -> None:
+    async def __call__(self, request: Request) -> None:
         reader = reader_of(request)
         if may(reader, self.name):
+            parts = parts_of(request)
+            if limit := parts.scope_limits.get(self.name):
+                check_use(await parts.rate_limits.take(limit, counted_as(caller_of(request))))
             return
         by_role = may(reader._replace(scopes=None), self.name)
         who = "This token" if by_role else f"The role {reader.role}"
         meaning = SCOPES[self.name].meaning
         raise InsufficientScope(f"{who} does not have the scope {self.name} ({meaning}).", scope=self.name)
+
+
+def counted_as(caller: Caller) -> str:
+    """Whose requests are counted together: those of one person, whichever token or browser they come with."""
+    return f"{caller.reader.tenant_id}/{caller.reader.user_id}"
+
+
+def check_use(use: Use) -> None:
+    """Raises TooOften if a limit was reached."""
+    if not use.is_allowed:
+        limit = use.limit
+        raise TooOften(
+            f"At most {limit.times:,} {limit.name} in {limit.seconds} seconds. Try again in {use.wait} seconds.",
+            retry_after=use.wait,
+        )
 
 
 def needs(scope: str) -> params.Depends:

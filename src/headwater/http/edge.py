@@ -19,12 +19,15 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwater import ids
+from headwater.coordination import rate_limits
+from headwater.coordination.rate_limits import Limit
 from headwater.errors import BadDocument, BadInput, Forbidden, HeadwaterError
 from headwater.http import auth, problems
 from headwater.http.auth import KnownHosts
 from headwater.http.metrics import Metrics
 from headwater.wire import Parts
 
+MINUTE = 60
 MAX_ADDRESS_BYTES = 16 * 1024
 MAX_BYTES = 1024 * 1024
 MAX_OPML_BYTES = 10 * 1024 * 1024
@@ -63,6 +66,7 @@ class Edge:
         self.app = app
         self.parts = parts
         self.metrics = metrics
+        self.limit = Limit("requests", parts.settings.rate_limit, MINUTE)
         self.hosts = KnownHosts(parts.settings.host, parts.settings.public_url)
         self.headers = {
             **_HEADERS,
@@ -78,7 +82,7 @@ class Edge:
         request = Request(scope)
         outgoing = _Outgoing(send, self.headers, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
         try:
-            given = await self._admit(request, receive)
+            given = await self._admit(request, receive, outgoing)
             ids.current_trace.set(ids.parse_trace(request.headers.get("traceparent")))
             await self.app(scope, given, outgoing.send)
         except ClientDisconnect:
@@ -94,7 +98,7 @@ class Edge:
             await problems.answer(request, problems.UNEXPECTED)(scope, receive, outgoing.send)
         self._note(request, outgoing.status, time.perf_counter() - started)
 
-    async def _admit(self, request: Request, receive: Receive) -> Receive:
+    async def _admit(self, request: Request, receive: Receive, outgoing: _Outgoing) -> Receive:
         _check_address(request.scope)
         if not self.hosts.knows(request.headers.get("host", "")):
             raise Forbidden(
@@ -102,6 +106,9 @@ class Edge:
             )
         if not auth.is_open(request):
             request.state.caller = await auth.find_caller(request, self.parts)
+            use = await self.parts.rate_limits.take(self.limit, auth.counted_as(request.state.caller))
+            outgoing.add(rate_limits.headers(use))
+            auth.check_use(use)
         return await whole_body(request.scope, receive)
 
     def _note(self, request: Request, status: int, seconds: float) -> None:
@@ -121,6 +128,9 @@ class _Outgoing:
         caching = "no-cache" if is_static else "no-store"
         self._headers = {**headers, "Cache-Control": caching}
         self.status = 0
+
+    def add(self, headers: Mapping[str, str]) -> None:
+        self._headers.update(headers)
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":

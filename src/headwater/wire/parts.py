@@ -14,23 +14,28 @@ from pathlib import Path
 from headwater.access.budget import Access, RateLimiter
 from headwater.access.reddit import RedditApi, RedditApp, RedditFeeds
 from headwater.access.x import MonthlyMeter, XApi
+from headwater.accounts.access_tokens import AccessTokens, OtherIssuer
 from headwater.accounts.callers import Callers
+from headwater.accounts.scopes import SCOPES
 from headwater.accounts.vault import Vault, has_key_in, key_in
 from headwater.app import instance
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folding
-from headwater.coordination.rate_limits import RateLimits
-from headwater.errors import BadSetting
+from headwater.coordination.rate_limits import Limit, RateLimits
+from headwater.errors import BadSetting, StatusRefused
 from headwater.events.delivery import Consumer
+from headwater.fetch.body import unpacked
 from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
-from headwater.model import Credential, Reader
+from headwater.model import Credential, Reader, Request
 from headwater.parse.pool import Parsers
 from headwater.settings import Loaded, Settings
 from headwater.store.db import Database
 from headwater.store.sources.limits import Budget, MonthlyAllowance
 from headwater.waiting import WakeUpSignal
 
+MOST_KEY_BYTES = 256 * 1024
+OK = 200
 PER_HOST = 6  # connections to one host, where requests to it are spaced out
 
 
@@ -73,10 +78,32 @@ class Parts:
         return found
 
     @cached_property
+    def access_tokens(self) -> AccessTokens:
+        """Gives out and checks JWTs."""
+        settings = self.settings
+        other = None
+        if settings.jwt_issuer and settings.jwt_keys_url:
+            audience = settings.jwt_audience or home(settings)
+            other = OtherIssuer(settings.jwt_issuer, audience, partial(fetch_keys, self, settings.jwt_keys_url))
+        return AccessTokens(
+            self.db,
+            issuer=home(settings),
+            seal=self.seal,
+            unseal=self.unseal,
+            now=lambda: self.now(),
+            other=other,
+        )
+
+    @cached_property
     def rate_limits(self) -> RateLimits:
         """Counts requests and guesses."""
         url = self.settings.redis_url
         return RateLimits(url.get_secret_value() if url else None)
+
+    @cached_property
+    def scope_limits(self) -> dict[str, Limit]:
+        """How often one person may do what needs a scope, where that is limited by itself."""
+        return scope_limits(self.settings.rate_limits)
 
     @cached_property
     def trusted_proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -131,6 +158,9 @@ def open_parts(loaded: Loaded) -> Parts:
         )
     parse_allow(settings.allow_private_networks)
     networks(settings.trusted_proxies)
+    scope_limits(settings.rate_limits)
+    if bool(settings.jwt_issuer) != bool(settings.jwt_keys_url):
+        raise BadSetting("HEADWATER_JWT_ISSUER and HEADWATER_JWT_KEYS_URL go together: set both or none.")
     if bool(settings.reddit_client_id) != bool(settings.reddit_client_secret):
         raise BadSetting("HEADWATER_REDDIT_CLIENT_ID and HEADWATER_REDDIT_CLIENT_SECRET go together: set both or none.")
     if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
@@ -146,6 +176,17 @@ def present_key(parts: Parts) -> str | None:
     """Returns the name of the key, or None if there is none yet. Asking makes none."""
     has_key = parts.settings.secret_key is not None or has_key_in(parts.settings.data_dir)
     return parts.vault.key_id if has_key else None
+
+
+def scope_limits(text: str) -> dict[str, Limit]:
+    """Reads limits such as `stories:write=60`, in a minute. Raises BadSetting."""
+    found = {}
+    for pair in filter(None, (one.strip() for one in text.split(","))):
+        scope, _, times = pair.partition("=")
+        if scope not in SCOPES or not times.isdecimal() or not int(times):
+            raise BadSetting(f"HEADWATER_RATE_LIMITS: {pair[:50]!r} is not like stories:write=60.")
+        found[scope] = Limit(scope, int(times), 60)
+    return found
 
 
 def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -185,6 +226,18 @@ def upgrade_schema(parts: Parts, revision: str = "head") -> bool:
         return True
     with opened_by_owner(parts) as (db, app_role):
         return instance.upgrade_schema(db, revision, app_role)
+
+
+async def fetch_keys(parts: Parts, url: str) -> bytes:
+    """Loads the keys of another issuer. Raises FetchFailed."""
+    fetching = client(parts, user_agent=parts.settings.user_agent, timeout=10, max_bytes=MOST_KEY_BYTES, connections=1)
+    try:
+        answer = await fetching.fetch(Request(url, (("accept", "application/json"),)))
+    finally:
+        await fetching.close()
+    if answer.status != OK:
+        raise StatusRefused(f"{url} answered {answer.status}.", http_status=answer.status)
+    return unpacked(answer, MOST_KEY_BYTES)
 
 
 def prepare_store(parts: Parts) -> Reader:

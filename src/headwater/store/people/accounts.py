@@ -46,6 +46,12 @@ class Person(NamedTuple):
         return Reader(self.tenant_id, self.id, self.name, self.role, runs_instance=self.runs_instance)
 
 
+class Secret(NamedTuple):
+    name: str
+    sealed: bytes
+    changed_at: datetime
+
+
 class Invitation(NamedTuple):
     id: int
     tenant_id: int
@@ -117,6 +123,7 @@ _save_secret = portable(
     ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, changed_at = excluded.changed_at"""
 )
 _find_secret = portable("SELECT sealed FROM secrets WHERE name = ?")
+_secrets_named = portable("SELECT name, sealed, changed_at FROM secrets WHERE name LIKE ?", row=Secret)
 _drop_secret = portable("DELETE FROM secrets WHERE name = ?")
 
 
@@ -286,6 +293,11 @@ def save_secret(conn: Connection, name: str, sealed: bytes, now: datetime) -> No
 def find_secret(conn: Connection, name: str) -> bytes | None:
     sealed = _find_secret.value(conn, name)
     return None if sealed is None else bytes(sealed)
+
+
+def secrets_named(conn: Connection, start: str) -> list[Secret]:
+    """Returns the secrets whose names begin so."""
+    return _secrets_named.all(conn, f"{start}%")
 
 
 def delete_secret(conn: Connection, name: str) -> bool:
