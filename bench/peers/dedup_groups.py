@@ -63,7 +63,7 @@ def _grouped(texts: list[str], index: Any, sketched: Callable[[str], Any]) -> li
 
 
 def by_scikit_learn(texts: list[str], threshold: float) -> list[int]:
-    from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-not-found]  # only in the peer's own environment
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
     matrix = TfidfVectorizer(analyzer=terms).fit_transform(texts)
     groups: list[int] = []

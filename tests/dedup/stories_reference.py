@@ -15,6 +15,7 @@ from headwater.dedup.story_rules import (
     LEAD,
     LEAD_WEIGHT,
     MOST_TERMS,
+    NUMBER_EVIDENCE,
     PAIR_EVIDENCE,
     PHRASE_EVIDENCE,
     PHRASE_LETTERS,
@@ -66,6 +67,8 @@ def stem(word: str) -> str:
 def evidence(term: str) -> float:
     if len(term) == 2 and SIGN.match(term):
         return PAIR_EVIDENCE
+    if term[0].isdigit():
+        return NUMBER_EVIDENCE
     return PHRASE_EVIDENCE if len(term) >= PHRASE_LETTERS and UNSPACED.match(term) else WORD_EVIDENCE
 
 
@@ -88,10 +91,10 @@ class ReferenceStories:
         """The post that leads the story, itself if it is new, and the score."""
         terms = terms_of(post.title, post.text)
         weights = self.weighed(terms)
-        score, story = max(
-            ((self.score(weights, story, post.created_at), story) for story in self.stories),
+        _, score, story = max(
+            ((*self.compared(weights, story, post.created_at), story) for story in self.stories),
             key=lambda found: found[0],
-            default=(0.0, None),
+            default=(0.0, 0.0, None),
         )
         if story is None or score < self.rules.threshold:
             score, story = 0.0, Story(post.id, post.created_at)
@@ -108,16 +111,27 @@ class ReferenceStories:
         length = math.sqrt(sum(weight * weight for weight in raw.values()))
         return {term: weight / length for term, weight in raw.items()}
 
-    def score(self, weights: dict[str, float], story: Story, time: float) -> float:
+    def compared(self, weights: dict[str, float], story: Story, time: float) -> tuple[float, float]:
+        """How like the story a post is, and how probable it is that it belongs to it; 0 if it may not."""
         rules = self.rules
         shared = [term for term in weights if story.weights[term] > 0]
         if story.posts >= rules.most_posts or abs(time - story.first) > rules.window:
-            return 0.0
+            return 0.0, 0.0
         if sum(map(evidence, shared)) < rules.least_evidence:
-            return 0.0
+            return 0.0, 0.0
         share = min(max((len(weights) - rules.few_terms) / (rules.many_terms - rules.few_terms), 0.0), 1.0)
         likeness = sum(weights[term] * story.weights[term] for term in shared)
         length = math.sqrt(sum(weight * weight for weight in story.weights.values()))
         value = likeness / (length ** (1 - share) * story.posts**share)
-        asked = rules.short + (rules.long - rules.short) * share
-        return min(value, 1.0) ** (math.log(0.5) / math.log(asked))
+        signs = sum(evidence(term) == PAIR_EVIDENCE for term in weights) / len(weights)
+        asked = rules.short + (rules.long + (rules.signs - rules.long) * signs - rules.short) * share
+        if value < asked:
+            return 0.0, 0.0
+        likeness = min(value, 1.0) ** (math.log(0.5) / math.log(asked))
+        return value, self.probability(likeness, sum(map(evidence, shared)), story.posts, len(weights))
+
+    def probability(self, likeness: float, shared: float, posts: int, terms: int) -> float:
+        base, *by = self.rules.odds
+        logs = [math.log(likeness / (1.001 - likeness)), math.log(shared), math.log(posts), math.log(terms)]
+        odds = base + sum(weight * log for weight, log in zip(by, [*logs, logs[1] * logs[2]], strict=True))
+        return 1 / (1 + math.exp(-odds))

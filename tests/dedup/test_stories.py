@@ -80,7 +80,7 @@ def test_posts_one_by_one_in_portions_and_at_the_start_give_the_same(posts: list
 @settings(max_examples=40, deadline=None)
 def test_the_index_decides_as_the_readable_reference_does(posts: list[Posting]) -> None:
     reference = ReferenceStories(StoryRules(0.5, 10_000 * HOUR))
-    index = StoryIndex(window_seconds=10_000 * HOUR)
+    index = StoryIndex(window_seconds=10_000 * HOUR, threshold=0.5)
     for post in posts:
         leader, score = reference.add(post)
         decision = index.add(post)
@@ -257,7 +257,7 @@ def test_a_threshold_that_is_none_is_refused(threshold: float) -> None:
 
 
 # The other half of these sets is used to check: what is asked here is what was promised, below what was measured.
-@pytest.mark.parametrize(("name", "f1", "b3"), [("uci", 0.68, 0.70), ("allsides", 0.45, 0.72)])
+@pytest.mark.parametrize(("name", "f1", "b3"), [("uci", 0.62, 0.62), ("allsides", 0.55, 0.75)])
 def test_stories_of_real_news_are_found(measuring_data: Path, name: str, f1: float, b3: float) -> None:
     figures = evaluate(measuring_data / "dedup" / f"{name}.jsonl.xz", "stories")
     assert figures["f1"] >= f1

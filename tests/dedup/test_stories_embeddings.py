@@ -30,7 +30,7 @@ def turned_by_each(texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def score(embed, post: Posting) -> float:
-    index = StoryIndex(threshold=0.3, embed=embed)
+    index = StoryIndex(threshold=0.01, embed=embed)
     index.add(FLOOD)
     decision = index.add(post)
     return decision.score if decision else 0.0

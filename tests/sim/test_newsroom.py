@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import timedelta
 
+import pytest
+
 from headwater.dedup.engine import Engine
 from headwater.model import PostText
-from headwater.sim.internet import PLACES, internet
+from headwater.sim import news_world
+from headwater.sim.internet import PLACES, RHYTHM, _as_article, _as_thread, internet
 from headwater.sim.newsroom import CHATTER, FRAMES, history, told_in
 from support.posts import NOON
 
@@ -37,18 +40,47 @@ def test_each_event_is_told_in_several_places_once_in_each_with_reposts_edits_an
     assert sum(len(told_in(place, told)) for place in PLACES) == len(told)
 
 
-def test_folding_finds_the_stories_in_what_is_told() -> None:
-    told = history(PLACES, NOON, HOUR, seed=1)
-    engine, story_of, folded = Engine(window_seconds=72 * 3600), {}, 0
-    for telling in told:
-        source = PLACES.index(telling.place) + 1
-        [found] = engine.decide([PostText(telling.id, source, telling.title, telling.text, None, telling.at)])
-        story_of[telling.id] = telling.story
-        if found:
-            folded += 1
-            assert telling.story is not None, f"noise was folded: {telling.title}"
-            assert story_of[found.with_id] == telling.story, f"{telling.title} is another story"
-    assert folded >= 0.8 * (sum(telling.story is not None for telling in told) - 2 * len(FRAMES))
+def shown_by_sites(seed: int) -> list[tuple[PostText, tuple[int, str] | None]]:
+    """Returns what the demo's sites show, oldest first, each with the story that it tells and its language."""
+    shown = []
+    for number, place in enumerate(PLACES):
+        for one in told_in(place, history(PLACES, NOON, HOUR, seed, RHYTHM)):
+            truth = None if one.story is None else (one.story, place.lang)
+            title, text = one.title, one.text
+            if place.kind == "news":
+                text = " ".join(part.strip() for part in _as_article(one).versions[0].paragraphs)
+            if place.kind == "x":
+                title, text = "", f"{title}\n\n{text}"
+            shown.append((title, text, one.at, number, truth))
+            if place.kind == "forum":
+                replies = _as_thread(place.name, one, place.lang).posts[1:]
+                shown += [(f"Re: {title}", reply.versions[0].text, reply.created_at, number, None) for reply in replies]
+        if place.kind == "news":
+            for older in news_world.simulated(before=12, after=0, begins=NOON, language=place.lang).articles:
+                version = older.versions[0]
+                shown.append((version.title, " ".join(version.paragraphs), older.published_at, number, None))
+    shown.sort(key=lambda post: post[2])
+    return [
+        (PostText(id, source + 1, title, text, None, at), truth)
+        for id, (title, text, at, source, truth) in enumerate(shown, 1)
+    ]
+
+
+# F6, C2: what a newcomer sees in the first minute is right
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_every_story_of_the_demo_folds_as_it_was_told_and_nothing_else_does(seed: int) -> None:
+    engine, group = Engine(window_seconds=72 * 3600), {}
+    stories: dict[tuple[int, str], set[int]] = defaultdict(set)
+    for post, truth in shown_by_sites(seed):
+        [found] = engine.decide([post])
+        group[post.id] = group[found.with_id] if found else post.id
+        if truth:
+            stories[truth].add(post.id)
+    folded = defaultdict(set)
+    for post_id, leader in group.items():
+        folded[leader].add(post_id)
+    told = {frozenset(posts) for posts in stories.values() if len(posts) > 1}
+    assert {frozenset(posts) for posts in folded.values() if len(posts) > 1} == told
 
 
 def test_the_whole_internet_is_on_loopback_and_has_every_kind_of_source() -> None:

@@ -38,7 +38,7 @@ from headwater.store.db import Database
 from headwater.store.people import accounts
 from headwater.store.posts import stream
 from headwater.store.posts.stream import Filter, Story
-from headwater.store.stories import PastDecision, folded, partings, tellings
+from headwater.store.stories import PastDecision, StoryMember, folded, partings, tellings
 from headwater.store.stories.folded import FoldSettings, ShownMember
 from headwater.store.stories.partings import PartedStory
 from headwater.store.stories.tellings import TellingNews
@@ -282,7 +282,10 @@ def choose_source_folding(conn: Connection, reader: Reader, source_id: int, *, f
 
 
 def explain(conn: Connection, reader: Reader, one: int, other: int) -> Explained:
-    """Says whether two posts are the same text or tell of one event, and why."""
+    """Says whether two posts are the same text or tell of one event, and why.
+
+    Of posts in one story it says what was decided, of others what would be if these two were all there is.
+    """
     from headwater.dedup.engine import explained
 
     check_visible(conn, reader, [one, other])
@@ -292,7 +295,16 @@ def explain(conn: Connection, reader: Reader, one: int, other: int) -> Explained
     together = one in places and other in places and places[one].decision.story_id == places[other].decision.story_id
     if together and not partings.on_one_side(conn, reader, one, other):
         together, apart = False, True
-    return Explained(explained(_text(found, one), _text(found, other))._asdict(), together, apart)
+    facts = explained(_text(found, one), _text(found, other))._asdict()
+    if together:
+        facts = _as_decided(places[one], places[other])
+    return Explained(facts, together, apart)
+
+
+def _as_decided(one: StoryMember, other: StoryMember) -> dict[str, Any]:
+    """Returns what was decided when the later of two posts joined the story of the other, as it was stored."""
+    later = max(one, other, key=lambda member: (member.decision.rule != "first", member.seq)).decision
+    return {"relation": later.rule, "score": later.score, "why": later.why}
 
 
 def evaluate(file: Path, level: str, shuffle: int | None = None) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from headwater.app import stories
+from headwater.app import samples, stories
 from headwater.app.shapes import shaped
 from headwater.app.stories import DecisionJson, GroupJson
 from headwater.app.tellings import LeadsJson
@@ -15,6 +16,9 @@ from headwater.cli.session import PostId, ago, json_line, opened, say, table
 from headwater.consumers.fold import FoldOptions
 
 app = typer.Typer(help="Which posts are one story, and why.", no_args_is_help=True)
+
+# As long as the window of folding is by default.
+SAMPLE_HOURS = 72
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StoryId = Annotated[int, typer.Argument(help="Id of a story, or of any post in it.", min=1)]
@@ -115,6 +119,27 @@ def explain(one: PostId, other: PostId, as_json: Json = False) -> None:
         say("A person has told them apart: they are not folded.")
     elif found.in_one_story:
         say("They are in one story.")
+
+
+@app.command("sample")
+def sample(
+    file: Annotated[
+        Path | None, typer.Argument(help="Posts, a JSON object a line; .xz is decompressed. None: those of the window.")
+    ] = None,
+    count: Annotated[int, typer.Option(help="How many merges, and how many near misses.", min=1)] = 50,
+    seed: Annotated[int, typer.Option(help="Decides which are drawn.")] = 1,
+    judged: Annotated[Path | None, typer.Option(help="A sheet with verdicts: say what it shows.")] = None,
+) -> None:
+    """Print a sheet of merges and near misses for a person to judge, or say what a judged sheet shows."""
+    if judged is not None:
+        columns = ("pairs", "number", "right", "topic", "wrong", "score says")
+        table("", columns, samples.judged_report(judged))
+    elif file is not None:
+        say(samples.sample_sheet(samples.posts_of_file(file), count, seed))
+    else:
+        with opened() as (parts, _):
+            since = parts.now() - timedelta(hours=SAMPLE_HOURS)
+            say(samples.sample_sheet(parts.db.read_now(samples.posts_of_window, since), count, seed))
 
 
 @app.command("evaluate")

@@ -16,7 +16,7 @@ import structlog
 
 from headwater.dedup.repeat_index import RepeatIndex
 from headwater.dedup.repeats import Decision, Posting
-from headwater.dedup.stories import Embed, StoryIndex
+from headwater.dedup.stories import THRESHOLD, Embed, StoryIndex
 from headwater.model import PostText
 
 log = structlog.get_logger()
@@ -43,9 +43,13 @@ class Found(NamedTuple):
 class Engine:
     """`trouble` says what went wrong when stories were last looked for; repeats are found all the same."""
 
-    def __init__(self, *, window_seconds: float, stories: bool = True, embeddings: bool = False) -> None:
+    def __init__(
+        self, *, window_seconds: float, stories: bool = True, embeddings: bool = False, threshold: float = THRESHOLD
+    ) -> None:
         self._repeats = RepeatIndex(window_seconds=window_seconds)
-        self._stories = StoryIndex(window_seconds=window_seconds, embed=_embed(embeddings)) if stories else None
+        self._stories = None
+        if stories:
+            self._stories = StoryIndex(window_seconds=window_seconds, threshold=threshold, embed=_embed(embeddings))
         self.trouble: str | None = None
 
     def decide(

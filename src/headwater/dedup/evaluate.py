@@ -34,13 +34,17 @@ class LabelledPost(NamedTuple):
     story: str
 
 
-class _Line(msgspec.Struct):
+class _Post(msgspec.Struct, kw_only=True):
     id: str | int
-    story: str | int
+    story: str | int = ""
     source: str = ""
     title: str = ""
     text: str = ""
     created_at: float = 0.0
+
+
+class _LabelledPost(_Post, kw_only=True):
+    story: str | int
 
 
 def evaluate(path: Path, level: str = "repeats", *, shuffle: int | None = None) -> dict[str, float]:
@@ -75,9 +79,9 @@ def measured(posts: Sequence[LabelledPost], engine: Decider) -> dict[str, float]
     }
 
 
-def read_labelled(path: Path) -> list[LabelledPost]:
+def read_labelled(path: Path, *, labelled: bool = True) -> list[LabelledPost]:
     """The posts of a JSONL file (.xz: compressed) in the order of their time; without times, in the file's order."""
-    decoder = msgspec.json.Decoder(_Line)
+    decoder = msgspec.json.Decoder(_LabelledPost if labelled else _Post)
     posts = []
     sources: dict[str, int] = {"": 0}
     try:

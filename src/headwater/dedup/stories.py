@@ -25,7 +25,7 @@ from headwater.errors import BadInput
 # Makes for each text a row of small floats, all of one length, as `array` or numpy has them.
 Embed = Callable[[Sequence[str]], Any]
 
-THRESHOLD = 0.5
+THRESHOLD = 0.4
 MOST_POSTS = 1000
 FEWEST_STORIES = 1 << 12
 MOST_STORIES = 1 << 20
@@ -106,7 +106,7 @@ class StoriesOfPosts:
 class StoryIndex:
     """The stories of a time window. Posts come in about the order of their time; a post without one comes now.
 
-    `threshold` is the score, above 0 and up to 1, that a post needs to join. 0.5 is what measured best. `embed` turns
+    `threshold` is how probable it has to be, above 0 and up to 1, that a post tells the same event. `embed` turns
     texts into vectors of their meaning, a row for each (`embeddings.py`): then it counts as well, but never alone.
     """
 

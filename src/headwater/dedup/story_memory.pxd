@@ -1,8 +1,8 @@
 # The C types of `story_memory.py`.
 cimport cython
-from libc.math cimport log, pow, sqrt
+from libc.math cimport exp, log, pow, sqrt
 
-from headwater.dedup.story_terms cimport StoryBatch
+from headwater.dedup.story_terms cimport StoryBatch, is_barred, share_of_signs
 
 cdef int MOST_TERMS, SHOWN, NONE, TALLY_ROWS
 cdef double LOG_HALF, UNSEEN
@@ -10,7 +10,8 @@ cdef int TERM, SEEN, LENGTH, ENTRY, STORY, WEIGHT, BACK
 cdef int RECORD, LEADER, SQUARE, FIRST, LEADER_TIME, SOURCE, NUMBER, POSTS, SEVERAL
 
 cdef class StoryMemory:
-    cdef double threshold, window, background, short, long, few_terms, many_terms, least_evidence
+    cdef double threshold, window, background, short, long, signs, few_terms, many_terms, least_evidence
+    cdef double base, by_likeness, by_shared, by_posts, by_terms, by_both
     cdef double meaning, usual_closeness, least_share
     cdef int most_posts, least_entries, entries_per_term, most_entries_per_term
     cdef readonly int terms, dimensions
@@ -55,10 +56,12 @@ cdef int how_many_to_look_up(StoryMemory memory, StoryBatch batch, int first, in
 cdef int add_up_lists(StoryMemory memory, StoryBatch batch, int first, int looked_up) noexcept nogil
 @cython.locals(row=int)
 cdef int add_up(StoryMemory memory, long long story, float likeness, float evidence, int rows) noexcept nogil
-@cython.locals(number=int, record="long long", size=int, value=double, likeness=float, highest=double)
+@cython.locals(number=int, record="long long", size=int, value=double, likeness=float, highest=double,
+               signs=double, asked=double)
 cdef void find_most_alike(StoryMemory memory, StoryBatch batch, int post, int terms, int rows) noexcept nogil
+@cython.locals(odds=double)
+cdef double probability(StoryMemory memory, double likeness, double shared, double posts, double terms) noexcept nogil
 cdef bint is_own(StoryMemory memory, StoryBatch batch, int post, long long record) noexcept nogil
-cdef bint is_barred(StoryBatch batch, int number) noexcept nogil
 @cython.locals(of_story="long long", of_post="long long", product=double, square=double, length=double)
 cdef double closeness(StoryMemory memory, StoryBatch batch, int post, long long number) noexcept nogil
 @cython.locals(slot="long long", record="long long")

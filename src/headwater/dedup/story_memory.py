@@ -9,8 +9,6 @@ The C types are in `story_memory.pxd`. Sums of small floats are kept in rows of 
 do, so that Python rounds as C does.
 """
 
-# ruff: noqa: SIM110 -- loops that become C, and no generators
-
 from __future__ import annotations
 
 from array import array
@@ -25,7 +23,9 @@ except ModuleNotFoundError:
     from headwater.dedup import uncompiled as cython
 
 if not cython.compiled:
-    from math import log, pow, sqrt
+    from math import exp, log, pow, sqrt
+
+    from headwater.dedup.story_terms import is_barred, share_of_signs
 
 SHOWN = 3
 NONE = -1
@@ -38,7 +38,7 @@ FADE = 2 / 3
 UNSEEN = 0.25
 # More rows than entries are read for a post.
 TALLY_ROWS = 2048
-# Whoever reaches what is asked of a post exactly has this score.
+# A likeness is put on a scale on which what is asked of a post is one half.
 LOG_HALF = -0.6931471805599453
 
 # What lies together is read together, in one line of the processor's cache. A term is a record of 16 bytes: its newest
@@ -63,8 +63,9 @@ class StoryMemory:
     def __init__(self, rules: StoryRules, size: int, dimensions: int) -> None:
         """Room for `size` stories, a power of two, with embeddings of so many dimensions (0: none)."""
         self.threshold, self.window, self.background = rules.threshold, rules.window, rules.background
-        self.short, self.long = rules.short, rules.long
+        self.short, self.long, self.signs = rules.short, rules.long, rules.signs
         self.few_terms, self.many_terms = rules.few_terms, rules.many_terms
+        self.base, self.by_likeness, self.by_shared, self.by_posts, self.by_terms, self.by_both = rules.odds
         self.most_posts = rules.most_posts
         self.least_evidence, self.least_share = rules.least_evidence, rules.least_share
         self.least_entries, self.entries_per_term = rules.least_entries, rules.entries_per_term
@@ -336,9 +337,9 @@ def find_most_alike(memory: StoryMemory, batch: StoryBatch, post: int, terms: in
     """
     bonus = memory.meaning * (1.0 - memory.usual_closeness) if memory.dimensions else 0.0
     share = min(max((terms - memory.few_terms) / (memory.many_terms - memory.few_terms), 0.0), 1.0)
-    asked = memory.short + (memory.long - memory.short) * share
-    # What the threshold asks at least; a score of one half is a likeness of `asked`.
-    highest = pow(asked, log(memory.threshold) / LOG_HALF)
+    signs = share_of_signs(batch, post)
+    asked = memory.short + (memory.long + (memory.signs - memory.long) * signs - memory.short) * share
+    highest = asked
     memory.best, memory.likeness, memory.score = NONE, 0.0, 0.0
     for at in range(rows):
         row = memory.tally_rows[at]
@@ -363,20 +364,24 @@ def find_most_alike(memory: StoryMemory, batch: StoryBatch, post: int, terms: in
                 continue
             highest = value
             memory.best, memory.likeness = number, likeness
+            batch.shared[post], batch.sizes[post] = memory.tally_evidence[row], size
     if memory.best != NONE:
-        memory.score = pow(min(highest, 1.0), LOG_HALF / log(asked))
+        value = pow(min(highest, 1.0), LOG_HALF / log(asked))
+        memory.score = probability(memory, value, batch.shared[post], batch.sizes[post], terms)
+        if memory.score < memory.threshold:
+            memory.best, memory.likeness, memory.score = NONE, 0.0, 0.0
+
+
+def probability(memory: StoryMemory, likeness: float, shared: float, posts: float, terms: float) -> float:
+    """How probable it is that a post belongs to a story of so many posts. `likeness` is one half or more, up to 1."""
+    odds = memory.base + memory.by_likeness * log(likeness / (1.001 - likeness)) + memory.by_shared * log(shared)
+    odds += memory.by_posts * log(posts) + memory.by_terms * log(terms) + memory.by_both * log(posts) * log(shared)
+    return 1.0 / (1.0 + exp(-odds))
 
 
 def is_own(memory: StoryMemory, batch: StoryBatch, post: int, record: int) -> bool:
     """Whether all that a story has is from the source of a post: a source's own posts are no tellings of each other."""
     return batch.sources[post] != SEVERAL and memory.story_leaders[record + SOURCE] == batch.sources[post]
-
-
-def is_barred(batch: StoryBatch, number: int) -> bool:
-    for at in range(batch.barred_count):
-        if batch.barred[at] == number:
-            return True
-    return False
 
 
 def closeness(memory: StoryMemory, batch: StoryBatch, post: int, number: int) -> float:

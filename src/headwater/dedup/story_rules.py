@@ -19,6 +19,8 @@ LEAD_WEIGHT = 0.6
 # How much of a coincidence a shared term excludes: a pair of signs is often half a name.
 WORD_EVIDENCE = 1.0
 PAIR_EVIDENCE = 0.5
+# A number or a year says little without a word.
+NUMBER_EVIDENCE = 0.0
 # A long run of letters in a script without spaces is a whole phrase.
 PHRASE_EVIDENCE = 2.0
 PHRASE_LETTERS = 8
@@ -41,17 +43,30 @@ COMMON = _words(
     " such take takes than that the their them then there these they thing things this those though three through to"
     " today told tomorrow tonight too took two under until up upon us use used very via vs want wants was wasnt way we"
     " week well went were what when where which while who whom whose why will with within without wont would year"
-    " years yes yet yesterday you your monday tuesday wednesday thursday friday saturday sunday amp rt"
+    " years yes yet yesterday you your monday tuesday wednesday thursday friday saturday sunday amp rt january february"
+    " march april june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec"
 )
 
 
+ODDS = (-4.337, 1.6335, 0.8851, 0.8695, 0.9178, -0.4935)
+
+
 class StoryRules(NamedTuple):
-    """What is asked of a post. `short` and `long` are the likeness asked of posts with few and with many terms."""
+    """What is asked of a post: a likeness, and that it belongs to the story with at least the probability `threshold`.
+
+    `short` and `long` are the likeness asked of posts with few and with many terms, `signs` of those with many pairs of
+    signs: one word of Chinese is several pairs, and likeness is spread over them.
+    """
 
     threshold: float
     window: float
     short: float = 0.12
     long: float = 0.25
+    signs: float = 0.16
+    # What makes the odds that post and story tell of one event: a constant, and what is added for each logarithm of the
+    # odds of the likeness, of the shared words, of the story's posts, of the post's terms, and of posts times words.
+    # `bench/train_verifier.py` finds them.
+    odds: tuple[float, float, float, float, float, float] = ODDS
     few_terms: float = 8.0
     many_terms: float = 16.0
     most_posts: int = 1000

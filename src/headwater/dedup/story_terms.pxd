@@ -5,7 +5,7 @@ from headwater.dedup.arrays cimport BITS, NONE, HashTable, add, find
 from headwater.dedup.spelling cimport DIGIT, SIGN
 
 cdef int MOST_TERMS, PHRASE_LETTERS, SHORTEST_WITH_ENDING
-cdef float TITLE_WEIGHT, LEAD_WEIGHT, WORD_EVIDENCE, PAIR_EVIDENCE, PHRASE_EVIDENCE
+cdef float TITLE_WEIGHT, LEAD_WEIGHT, WORD_EVIDENCE, PAIR_EVIDENCE, PHRASE_EVIDENCE, NUMBER_EVIDENCE
 cdef unsigned long long FNV_START, FNV_PRIME
 
 cdef class Terms:
@@ -25,12 +25,16 @@ cdef class StoryBatch:
     cdef int barred_count
     cdef readonly int[::1] stories, shown
     cdef readonly long long[::1] leaders
-    cdef readonly float[::1] scores
+    cdef readonly float[::1] scores, shared
+    cdef readonly int[::1] sizes
 
+@cython.locals(pairs=int)
+cdef double share_of_signs(StoryBatch batch, int post) noexcept nogil
+cdef bint is_barred(StoryBatch batch, int number) noexcept nogil
 cdef void read_posts(Terms terms) noexcept nogil
 @cython.locals(sign=int, word=int, key="unsigned long long")
 cdef void read_part(Terms terms, int post, int part, float weight) noexcept nogil
-@cython.locals(key="unsigned long long")
+@cython.locals(key="unsigned long long", evidence=float)
 cdef void add_word(Terms terms, int post, int word, float weight) noexcept nogil
 cdef void add_term(Terms terms, int post, unsigned long long key, int first_word, int last_word, float weight,
                    float evidence) noexcept nogil

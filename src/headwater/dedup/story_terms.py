@@ -5,6 +5,8 @@ by a fingerprint. The vocabulary, a hash table of fingerprints, gives each term 
 `story_terms.pxd`.
 """
 
+# ruff: noqa: SIM110 -- loops that become C, and no generators
+
 from __future__ import annotations
 
 from array import array
@@ -15,6 +17,7 @@ from headwater.dedup.story_rules import (
     COMMON,
     LEAD_WEIGHT,
     MOST_TERMS,
+    NUMBER_EVIDENCE,
     PAIR_EVIDENCE,
     PHRASE_EVIDENCE,
     PHRASE_LETTERS,
@@ -68,7 +71,8 @@ class Terms:
 class StoryBatch:
     """Posts to decide about, as terms, and what was decided.
 
-    That is for each post its story's number and earliest post, the score (0: a new story), and the terms that decided.
+    That is for each post its story's number and earliest post, the score (0: a new story), how many words it shares
+    with it (`shared`), how many posts that had (`sizes`), and the terms that decided.
     `barred` are stories that the posts may not join. Of a post whose source is unknown, that is 0.
     """
 
@@ -88,8 +92,25 @@ class StoryBatch:
         self.barred, self.barred_count = array("i", [*barred, -1]), len(barred)
         self.meanings = meanings
         self.stories, self.leaders = array("i", bytes(4 * self.size)), array("q", bytes(8 * self.size))
-        self.scores = array("f", bytes(4 * self.size))
+        self.scores, self.shared = (array("f", bytes(4 * self.size)) for _ in range(2))
+        self.sizes = array("i", bytes(4 * self.size))
         self.shown = array("i", [-1]) * (SHOWN * self.size)
+
+
+def share_of_signs(batch: StoryBatch, post: int) -> float:
+    """Which share of a post's terms are pairs of signs."""
+    pairs = 0
+    for at in range(batch.starts[post], batch.starts[post + 1]):
+        if batch.evidence[at] == PAIR_EVIDENCE:
+            pairs += 1
+    return pairs / max(batch.starts[post + 1] - batch.starts[post], 1)
+
+
+def is_barred(batch: StoryBatch, number: int) -> bool:
+    for at in range(batch.barred_count):
+        if batch.barred[at] == number:
+            return True
+    return False
 
 
 def read_posts(terms: Terms) -> None:
@@ -133,7 +154,12 @@ def add_word(terms: Terms, post: int, word: int, weight: float) -> None:
             key = extended(key, ord("y"))
         if find(terms.common, key) != NONE:
             return
-    add_term(terms, post, key, word, word, weight, PHRASE_EVIDENCE if is_phrase(terms, start, end) else WORD_EVIDENCE)
+    evidence = WORD_EVIDENCE
+    if terms.word_kinds[word] == DIGIT:
+        evidence = NUMBER_EVIDENCE
+    elif is_phrase(terms, start, end):
+        evidence = PHRASE_EVIDENCE
+    add_term(terms, post, key, word, word, weight, evidence)
 
 
 def add_term(
