@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-memory chaos week fuzz constraints services-down clean
+.PHONY: help run test test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-memory bench-cluster chaos chaos-cluster week fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -61,6 +61,10 @@ chaos:  ## send 60,000 events through each log under kill -9 and worse (a few mi
 	@scripts/venv dev
 	@exec .venv/bin/python bench/chaos.py $(ARGS)
 
+chaos-cluster:  ## kill, stop and restart everything in a Celery deployment 1,000 times, and count what was lost (an hour)
+	@scripts/venv dev
+	@exec .venv/bin/python bench/chaos_cluster.py $(ARGS)
+
 week:  ## simulate twenty weeks of 200 Reddit communities and compare the store with the truth (three quarters of an hour)
 	@scripts/venv dev
 	@exec .venv/bin/python -m headwater.sim.week --seeds 20 $(ARGS)
@@ -68,6 +72,10 @@ week:  ## simulate twenty weeks of 200 Reddit communities and compare the store 
 bench-reddit:  ## measure a visit of a community, and finding what is due among 100,000 sources
 	@scripts/venv dev
 	@exec .venv/bin/python bench/reddit.py $(ARGS)
+
+bench-cluster:  ## measure visits by Celery workers, beside `headwater up` and a plain Celery loop
+	@scripts/venv dev
+	@exec .venv/bin/python bench/cluster.py $(ARGS)
 
 bench-pages:  ## measure how well and how fast articles are found, and what crawling sites with pages costs
 	@scripts/venv dev

@@ -244,7 +244,10 @@ class StoredPost(NamedTuple):
 
 
 class SavedVisit(NamedTuple):
-    """What a visit changed in the store. `accepted` is False if the lease was lost and nothing was written."""
+    """What a visit changed in the store. `accepted` is False if the lease was lost and nothing was written.
+
+    `task_id` is the task that somebody asked for and that this visit finished.
+    """
 
     visit: Visit
     address: str
@@ -252,6 +255,7 @@ class SavedVisit(NamedTuple):
     previous_status: str
     posts: list[StoredPost]
     watermark_updated: bool
+    task_id: str | None = None
 
     def count(self, change: str) -> int:
         return self.visit.counted.get(change, 0) + sum(1 for post in self.posts if post.change == change)

@@ -25,12 +25,6 @@ PREFIX = "HEADWATER_"
 CONFIG = "HEADWATER_CONFIG"
 CONFIG_FILES = (Path("headwater.toml"), Path("/etc/headwater/headwater.toml"))
 NOT_SETTINGS = ("HEADWATER_TEST_", "HEADWATER_BENCH_")
-OTHER_NAMES = {
-    "CELERY_BROKER_URL": "Nothing carries work: what is due is a column of the store (HEADWATER_DATABASE_URL).",
-    "CELERY_RESULT_BACKEND": "Results are in the store; `headwater run NAME --json` prints them.",
-    "CELERY_WORKER_COUNT": "HEADWATER_MAX_CONCURRENCY and HEADWATER_READER_PROCESSES, or several processes.",
-    "CELERY_QUEUE_NAMES": "Every process works off all queues; docs/reference/schedule.md lists them.",
-}
 
 
 def _setting(default: Any, meaning: str, *, also: str | None = None, **limits: Any) -> Any:
@@ -88,7 +82,10 @@ class Settings(BaseSettings):
         None, "What its tokens must have as `aud`. Default: the address of this instance."
     )
     redis_url: SecretStr | None = _setting(
-        None, "Redis, where several processes count requests together, such as redis://127.0.0.1:6379/0."
+        None,
+        "Redis, where several processes count requests together and show who visits what, such as "
+        "redis://127.0.0.1:6379/0. Default: the broker, if that is Redis; else none.",
+        also="REDIS_URL",
     )
     allow_private_networks: str = _setting(
         "false",
@@ -159,6 +156,31 @@ class Settings(BaseSettings):
     kafka_connect_url: str = _setting("http://127.0.0.1:8083", "Where Kafka Connect listens.", also="KAFKA_CONNECT_URL")
     kafka_database_url: SecretStr | None = _setting(
         None, "How Kafka Connect reaches PostgreSQL, where that differs from HEADWATER_DATABASE_URL."
+    )
+    celery_broker_url: SecretStr | None = _setting(
+        None,
+        "The broker that carries work to Celery workers, such as redis://host:6379/1. With it, `headwater up` leaves "
+        "visits and periodic work to them.",
+        also="CELERY_BROKER_URL",
+    )
+    celery_result_backend: SecretStr | None = _setting(
+        None,
+        "Where Celery keeps results, for 24 hours. Default: the broker, if that is Redis; else nowhere.",
+        also="CELERY_RESULT_BACKEND",
+    )
+    celery_worker_count: int | None = _setting(
+        None,
+        "Processes of one Celery worker. Each has visits under way as `headwater up` has. Default: one for each "
+        "processor.",
+        also="CELERY_WORKER_COUNT",
+        ge=1,
+        le=256,
+    )
+    celery_queue_names: str | None = _setting(
+        None,
+        "Queues that a Celery worker takes periodic tasks from, separated by commas. Default: all. Visits are taken "
+        "as well (queues high and default), unless the list names one of these two: then it is the whole list.",
+        also="CELERY_QUEUE_NAMES",
     )
     hot_cache_ttl_hours: int = _setting(
         24,
@@ -274,6 +296,10 @@ class Settings(BaseSettings):
         "public_url",
         "kafka_bootstrap_servers",
         "kafka_database_url",
+        "celery_broker_url",
+        "celery_result_backend",
+        "celery_worker_count",
+        "celery_queue_names",
         "reddit_client_id",
         "reddit_client_secret",
         "reddit_user_agent",

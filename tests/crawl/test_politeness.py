@@ -11,7 +11,7 @@ from headwater import wire
 from headwater.cli.crawl import visit_now
 from headwater.crawl.visit.shared import next_check
 from headwater.follow.add import follow
-from headwater.model import Reader
+from headwater.model import Reader, SavedVisit
 from headwater.settings import load
 from headwater.store.sources import leases
 from headwater.store.tables import crawls, sources
@@ -133,3 +133,23 @@ async def test_the_delay_is_what_remains_of_the_interval(parts: Parts, owner: Re
     assert not await claimed(10 * MINUTE)
     assert not await claimed(29 * MINUTE)
     assert await claimed(90 * MINUTE)  # nothing remains
+
+
+async def test_a_slot_that_was_missed_while_the_process_was_stopped_is_given_back(
+    environ: dict[str, str], world: Web
+) -> None:  # D7, H85
+    parts = wire.open_parts(load({**environ, "HEADWATER_HOST_GAP_SECONDS": "1"}))
+    owner = wire.prepare_store(parts)
+    world.pages["/feed"] = Answer(rss("one"))
+    parts.db.write_now(follow, owner, world.url("/feed"), parts.now())
+    pace = wire.pace(parts.settings)
+    claim = {"now": parts.now(), "lease": "ours", "lease_for": pace.lease_for, "gap": pace.gap, "limit": 1}
+    [due] = parts.db.write_now(leases.claim_due, **claim)  # type: ignore[arg-type]
+    saved: list[SavedVisit] = []
+    async with wire.crawling(parts, saved.append) as crawler:
+        crawler.start([due._replace(start_at=due.start_at - timedelta(seconds=30))])
+        await crawler.settle()
+    assert [(one.visit.outcome, one.accepted) for one in saved] == [("deferred", True)]
+    assert world.asked == []
+    assert parts.db.read_now(leases.due_ids, parts.now()) == [due.source.id]
+    parts.close()

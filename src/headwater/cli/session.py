@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import sys
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import orjson
-import structlog
-import structlog.tracebacks
 import typer
 
 from headwater import wire
@@ -23,7 +19,6 @@ from headwater.app.shapes import shaped
 from headwater.errors import BadInput, HeadwaterError, StoreMissing
 from headwater.model import Reader
 from headwater.settings import load
-from headwater.urls import without_secrets
 from headwater.wire import Parts
 
 # rich is loaded only where something is drawn: `headwater up` runs for months and draws nothing.
@@ -37,9 +32,6 @@ SourceName = Annotated[str, typer.Argument(help="Address or id of a source that 
 PostId = Annotated[int, typer.Argument(help="Id of a post.", min=1)]
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-
-# Local variables stay out of the log: a token may be among them.
-_tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
 # Bell, backspace and the like. A title must not play tricks with the terminal.
 _CONTROL_CODES = dict.fromkeys((7, 8, 11, 12, 13))
@@ -56,7 +48,7 @@ def _console(*, stderr: bool = False) -> Console:
 def opened_parts(**given: Any) -> Iterator[Parts]:
     """Opens the parts with the settings of the environment, and closes them at the end."""
     loaded = load(**given)
-    configure_logs(loaded.settings.log_level, loaded.settings.log_format)
+    wire.configure_logs(loaded.settings.log_level, loaded.settings.log_format)
     parts = wire.open_parts(loaded)
     try:
         yield parts
@@ -99,12 +91,7 @@ def place_of(parts: Parts) -> str:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Runs on uvloop where it is installed: it takes half the CPU of asyncio's own loop."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with wire.new_runner() as runner:
         return runner.run(work)
 
 
@@ -237,34 +224,6 @@ def every(length: timedelta) -> str:
     if minutes % 1440 == 0:
         return "1 day" if minutes == 1440 else f"{minutes // 1440} days"
     return f"{minutes // 60} h" if minutes % 60 == 0 else f"{minutes} min"
-
-
-def configure_logs(level: str, form: str) -> None:
-    """Logs one line an event to standard error: text on a terminal, JSON elsewhere."""
-    as_text = form == "text" or (form == "auto" and sys.stderr.isatty())
-    renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-        if as_text
-        else structlog.processors.JSONRenderer()
-    )
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            _without_secrets,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([] if as_text else [_tracebacks]),
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
-
-
-def _without_secrets(_logger: Any, _method: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Leaves passwords and tokens out of the addresses in a line of the log."""
-    return {name: without_secrets(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
 def _cell(value: object) -> str:

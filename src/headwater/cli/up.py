@@ -13,7 +13,7 @@ import typer
 
 from headwater import wire
 from headwater.app import instance, sources
-from headwater.cli.session import Json, configure_logs, opened_parts, run_async, say
+from headwater.cli.session import Json, opened_parts, run_async, say
 from headwater.errors import BadSetting
 from headwater.settings import CONFIG, Settings, load
 from headwater.wire import Parts
@@ -51,7 +51,7 @@ def demo(
         loaded = load({CONFIG: ""}, host=host, port=port, **demo_settings(there, Path(folder)))
         # More often than anybody may be asked in earnest.
         loaded = loaded._replace(settings=loaded.settings.model_copy(update={"check_interval_seconds": CHECK_SECONDS}))
-        configure_logs(loaded.settings.log_level, loaded.settings.log_format)
+        wire.configure_logs(loaded.settings.log_level, loaded.settings.log_format)
         parts = wire.open_parts(loaded)
         parts.is_demo = True
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import structlog
@@ -29,10 +29,17 @@ log = structlog.get_logger()
 class Crawler:
     """`start` starts visits. Finished ones reach the store and then `on_saved`. It does not decide what is due."""
 
-    def __init__(self, db: Database, tools: VisitTools, on_saved: Callable[[SavedVisit], None]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        tools: VisitTools,
+        on_saved: Callable[[SavedVisit], None],
+        on_started: Callable[[Sequence[DueSource]], None] = lambda _: None,
+    ) -> None:
         self._db = db
         self._tools = tools
         self._on_saved = on_saved
+        self._on_started = on_started
         self._visiting: dict[asyncio.Task[None], DueSource] = {}
         self._finished: asyncio.Queue[Visit] = asyncio.Queue()
         self._recorder = asyncio.create_task(self._record_finished())
@@ -43,7 +50,8 @@ class Crawler:
         """How many visits are not in the store yet."""
         return len(self._visiting) + self._finished.qsize()
 
-    def start(self, granted: Iterable[DueSource]) -> None:
+    def start(self, granted: Sequence[DueSource]) -> None:
+        self._on_started(granted)
         for due in granted:
             task = asyncio.create_task(self._visit(due))
             self._visiting[task] = due

@@ -24,6 +24,7 @@ from headwater.wire.parts import (
     image_folder,
     instance_name,
     open_client,
+    open_marks,
     open_parsers,
     open_parts,
     open_reddit_client,
@@ -32,12 +33,14 @@ from headwater.wire.parts import (
     present_key,
     reddit_access,
     reddit_budget,
+    redis_url,
     upgrade_schema,
     utc_now,
     x_access,
     x_allowance,
     x_token,
 )
+from headwater.wire.process import configure_logs, new_runner
 from headwater.work.periodic import JOBS, Job
 from headwater.work.periodic import named as job_named
 from headwater.work.upkeep import share_one_heap
@@ -49,6 +52,7 @@ __all__ = [
     "all_loops",
     "ask_hubs",
     "catch_up",
+    "configure_logs",
     "crawling",
     "deliver_webhooks",
     "follow_log",
@@ -58,7 +62,9 @@ __all__ = [
     "image_folder",
     "instance_name",
     "job_named",
+    "new_runner",
     "open_client",
+    "open_marks",
     "open_parsers",
     "open_parts",
     "open_reddit_client",
@@ -69,6 +75,7 @@ __all__ = [
     "present_key",
     "reddit_access",
     "reddit_budget",
+    "redis_url",
     "save_images",
     "share_one_heap",
     "upgrade_schema",

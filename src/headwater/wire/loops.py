@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -34,6 +35,7 @@ from headwater.wire.parts import (
     image_folder,
     instance_name,
     open_client,
+    open_marks,
     open_parsers,
     open_reddit_client,
     reddit_access,
@@ -59,8 +61,7 @@ async def all_loops(
         loops = [
             asyncio.create_task(loop)
             for loop in (
-                crawl_loop.run(parts.db, crawler, pace(parts.settings), parts.now, parts.woken, stop),
-                periodic.run_periodic(periodic_tools(parts), stop),
+                *_crawl_loops(parts, crawler, stop),
                 follow_log(parts, stop),
                 deliver_webhooks(parts, stop),
                 save_images(parts, stop),
@@ -71,6 +72,17 @@ async def all_loops(
             yield loops
         finally:
             await asyncio.gather(*loops)
+
+
+def _crawl_loops(parts: Parts, crawler: Crawler, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+    """Returns what a Celery deployment has workers for: visits and periodic work."""
+    if parts.leaves_visits_to_celery:
+        log.info("visits.left_to_celery", start="celery -A headwater.work.celery_app worker, and beat")
+        return []
+    return [
+        crawl_loop.run(parts.db, crawler, pace(parts.settings), parts.now, parts.woken, stop),
+        periodic.run_periodic(periodic_tools(parts), stop),
+    ]
 
 
 @asynccontextmanager
@@ -100,13 +112,22 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         robots=Robots(parts.db, client.fetch, parsers, settings.user_agent, parts.now),
         browser=browser.fetch,
     )
-    crawler = Crawler(parts.db, tools, on_saved)
+    marks = parts.marks = open_marks(parts)
+
+    def on_ended(saved: SavedVisit) -> None:
+        if marks:
+            marks.ended(saved.visit.source_id)
+        on_saved(saved)
+
+    crawler = Crawler(parts.db, tools, on_ended, marks.started if marks else lambda _: None)
     parts.parsers = parsers
     try:
         yield crawler
     finally:
         parts.parsers = None
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
+        if marks:
+            await marks.close()
         await browser.close()
         await client.close()
         await reddit_client.close()

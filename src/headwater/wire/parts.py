@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headwater.access.budget import Access, RateLimiter
 from headwater.access.reddit import RedditApi, RedditApp, RedditFeeds
@@ -34,6 +35,9 @@ from headwater.store.db import Database
 from headwater.store.sources.limits import Budget, MonthlyAllowance
 from headwater.waiting import WakeUpSignal
 
+if TYPE_CHECKING:
+    from headwater.coordination.visit_marks import VisitMarks
+
 MOST_KEY_BYTES = 256 * 1024
 OK = 200
 PER_HOST = 6  # connections to one host, where requests to it are spaced out
@@ -47,7 +51,8 @@ def utc_now() -> datetime:
 class Parts:
     """What the ways in work with. `now` is the clock. `woken` is set when a source may be due.
 
-    `parsers` are there while this process crawls; a push can be parsed by them as well. `is_demo` makes pages say that
+    `parsers` are there while this process crawls; a push can be parsed by them as well. So are `marks`, if there is a
+    Redis to show visits in. `is_demo` makes pages say that
     they belong to a demonstration.
     """
 
@@ -57,6 +62,7 @@ class Parts:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     new_events: WakeUpSignal = field(default_factory=WakeUpSignal)
     parsers: Parsers | None = None
+    marks: VisitMarks | None = None
     is_demo: bool = False
 
     @cached_property
@@ -141,6 +147,11 @@ class Parts:
     def hub_secret(self, callback_id: str) -> str:
         """Returns the secret with which a hub signs its pushes to this callback."""
         return self.vault.derived(f"hub {callback_id}")
+
+    @property
+    def leaves_visits_to_celery(self) -> bool:
+        """Whether visits and periodic work are done by Celery workers, and not by `headwater up`."""
+        return self.settings.celery_broker_url is not None
 
     def wake(self) -> None:
         """Tells the crawl loop of this process to look for due sources now."""
@@ -321,6 +332,26 @@ def open_parsers(parts: Parts) -> Parsers:
         memory_mb=settings.reader_memory_mb,
         max_bytes=settings.fetch_max_bytes,
     )
+
+
+def redis_url(settings: Settings) -> str | None:
+    """Returns the address of the Redis that processes share: the one in the settings, or the broker if that is one."""
+    for given in (settings.redis_url, settings.celery_broker_url):
+        if given and given.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+            return given.get_secret_value()
+    return None
+
+
+def open_marks(parts: Parts) -> VisitMarks | None:
+    """Opens what shows visits in Redis, if there is one."""
+    url = redis_url(parts.settings)
+    if url is None:
+        return None
+    try:
+        from headwater.coordination.visit_marks import VisitMarks  # an extra
+    except ImportError as error:
+        raise BadSetting("Redis needs a package: pip install 'headwater[redis]', or unset its address.") from error
+    return VisitMarks(url, timedelta(seconds=parts.settings.host_gap_seconds), parts.now)
 
 
 def reddit_budget(settings: Settings) -> Budget:

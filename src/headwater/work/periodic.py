@@ -34,6 +34,7 @@ ANALYSIS, MAINTENANCE, CLEANUP, CRAWLER, MONITORING = QUEUES = (
     "crawler_queue",
     "monitoring_queue",
 )
+HIGH, DEFAULT = FEED_QUEUES = ("high", "default")  # what a person asked for, and what is due
 log = structlog.get_logger()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -67,6 +68,32 @@ class Job(NamedTuple):
     does: str
     work: Callable[[JobTools], Awaitable[object]]
     expires: timedelta | None = None
+
+
+class Task(NamedTuple):
+    """Work that has no time of its own: workers do it when somebody sends it."""
+
+    name: str
+    queues: tuple[str, ...]
+    does: str
+
+
+REFRESH_FEED, REFRESH_FEEDS = "tasks.feeds.refresh_feed", "tasks.feeds.refresh_feeds"
+CRAWL_COMMUNITY = "tasks.crawler.crawl_community"
+TASKS = (
+    Task(
+        REFRESH_FEED,
+        FEED_QUEUES,
+        "Visits a source, given its id, if it is due or somebody asked for it; `force_immediate` asks for it. What a "
+        "person asked for is in `high`.",
+    ),
+    Task(
+        REFRESH_FEEDS,
+        (DEFAULT,),
+        "Visits those of the given sources that are due, and more while there are some. The dispatcher sends it.",
+    ),
+    Task(CRAWL_COMMUNITY, (CRAWLER,), "Visits a source now, given its name (`r/python`), address or id."),
+)
 
 
 async def _incremental(tools: JobTools) -> object:

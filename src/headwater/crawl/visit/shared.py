@@ -29,6 +29,7 @@ VALIDATORS_LIVE = timedelta(days=8)
 LONGEST_WISH = timedelta(days=1)  # a feed's own ttl or cache lifetime is respected up to here
 LONGEST_BACK_OFF = timedelta(days=1)
 JITTER = 0.1
+MISSED = timedelta(seconds=5)  # after which the slot of a visit may be over, and another one has the next
 Fetch = Callable[[Request], Awaitable[Response]]
 
 
@@ -81,7 +82,8 @@ async def admitted(due: DueSource, tools: VisitTools) -> AsyncIterator[Visit | N
     access = tools.access.get(due.source.kind)
     async with access.concurrency if access else nullcontext():
         now, pause = tools.now(), tools.paused_until.get(due.host)
-        if access and lease_is_too_short(due, tools):
+        missed_its_slot = tools.gap > 0 and now > due.start_at + MISSED  # this process was stopped for a while
+        if (access and lease_is_too_short(due, tools)) or (missed_its_slot and not access):
             yield deferred(due, now, now, f"its turn at {due.host}")
         elif pause and pause.until > now:
             yield deferred(due, now, pause.until, pause.why)

@@ -34,6 +34,15 @@ class Wait(NamedTuple):
     until: datetime
 
 
+class SendableSource(NamedTuple):
+    """A due source that nobody visits. `task_id` is the task that its visit will finish."""
+
+    id: int
+    next_check_at: datetime
+    task_id: str | None
+    asked_at: datetime | None
+
+
 class _FreeSource(NamedTuple):
     """A source that nobody visits. `push_trust` is None unless a hub pushes it."""
 
@@ -85,6 +94,9 @@ _first_ticket = portable(
     postgresql=" FOR UPDATE SKIP LOCKED",
 )
 _select_named = portable(f"{_FREE} AND id IN (?)", postgresql=" FOR UPDATE SKIP LOCKED", row=_FreeSource)
+_select_named_due = portable(
+    f"{_FREE} AND id IN (?) AND active AND next_check_at <= ?", postgresql=" FOR UPDATE SKIP LOCKED", row=_FreeSource
+)
 _select_hosts = portable(
     "SELECT host, next_at, held_until, held_why, gap_seconds FROM hosts WHERE host IN (?)",
     postgresql=" ORDER BY host FOR UPDATE",
@@ -123,6 +135,11 @@ _recall = portable(
 )
 _free_hosts = portable("DELETE FROM hosts WHERE next_at > ? OR held_until > ?")
 _due_ids = portable("SELECT id FROM sources WHERE active AND next_check_at <= ? ORDER BY next_check_at")
+_unclaimed = f"SELECT {columns(SendableSource)} FROM sources WHERE (lease_until IS NULL OR lease_until <= ?)"
+_due_to_send = portable(
+    f"{_unclaimed} AND active AND next_check_at <= ? ORDER BY next_check_at LIMIT ?", row=SendableSource
+)
+_asked_to_send = portable(f"{_unclaimed} AND {_IS_ASKED} ORDER BY asked_at LIMIT ?", row=SendableSource)
 _next_due = portable("SELECT MIN(next_check_at) FROM sources WHERE active")
 
 
@@ -192,10 +209,20 @@ def is_asked(conn: Connection, now: datetime) -> bool:
 
 
 def claim_named(
-    conn: Connection, ids: Sequence[int], *, now: datetime, lease: str, lease_for: timedelta, gap: timedelta
+    conn: Connection,
+    ids: Sequence[int],
+    *,
+    now: datetime,
+    lease: str,
+    lease_for: timedelta,
+    gap: timedelta,
+    only_due: bool = False,
 ) -> list[DueSource]:
     """Leases these sources, due or not, unless they are being visited. They wait for their hosts as others do."""
-    rows = _select_named.all(conn, now, now, list(ids))
+    if only_due:
+        rows = _select_named_due.all(conn, now, now, list(ids), now)
+    else:
+        rows = _select_named.all(conn, now, now, list(ids))
     order = {id: place for place, id in enumerate(ids)}
     rows.sort(key=lambda row: order[row.id])
     return _grant(conn, rows, now, lease, now + lease_for, gap)
@@ -232,6 +259,13 @@ def reserve_slots(conn: Connection, hosts: Sequence[str], now: datetime, gap: ti
     if gap:
         _advance_host.many(conn, [(host, after[host].next_at) for host in granted])
     return granted
+
+
+def to_send(conn: Connection, now: datetime, limit: int) -> list[SendableSource]:
+    """Returns sources that can be claimed now: first what a person asked for, then what is due."""
+    asked = _asked_to_send.all(conn, now, now, limit)
+    known = {one.id for one in asked}
+    return asked + [one for one in _due_to_send.all(conn, now, now, limit) if one.id not in known]
 
 
 def next_due(conn: Connection) -> datetime | None:

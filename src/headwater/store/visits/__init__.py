@@ -146,7 +146,8 @@ def save(conn: Connection, visits: Sequence[Visit], now: datetime) -> list[Saved
     saved = {visit.source_id: _saved(visit, rows[visit.source_id], stored[visit.source_id]) for visit in held}
     _write_state(conn, list(saved.values()), now)
     saved.update(merged)
-    schedule.finish_tasks(conn, [_result(one, task) for one in saved.values() if (task := _task_of(one, rows))], now)
+    saved = {id: one._replace(task_id=_task_of(one, rows)) for id, one in saved.items()}
+    schedule.finish_tasks(conn, [task_result(one, one.task_id) for one in saved.values() if one.task_id], now)
     return [saved.get(visit.source_id) or _refused(visit, rows.get(visit.source_id)) for visit in visits]
 
 
@@ -218,7 +219,8 @@ def _task_of(saved: SavedVisit, rows: dict[int, _LeasedSource]) -> str | None:
     return rows[saved.visit.source_id].task_id if is_over else None
 
 
-def _result(saved: SavedVisit, task_id: str) -> TaskResult:
+def task_result(saved: SavedVisit, task_id: str) -> TaskResult:
+    """Returns how the visit of a task went. Pure."""
     visit = saved.visit
     return TaskResult(
         task_id=task_id,

@@ -1,0 +1,424 @@
+"""A Celery deployment under faults, on a simulated web whose truth is known, and a count of the results.
+
+Feeds on a few hosts publish posts as time goes by. Web servers, workers and beats are killed and stopped, PostgreSQL
+and Redis are killed and started again, Redis is emptied, and messages come twice. In the end every post has to be
+stored once, with one event that had its effect, and no feed may have been asked by two at once or faster than its host
+allows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import psycopg
+import redis
+from sqlalchemy import Connection, text
+
+from headwater import wire
+from headwater.errors import StoreUnavailable
+from headwater.follow.add import follow
+from headwater.settings import load
+from headwater.wire import Parts
+from support.checkout import Checkout
+from support.cluster import APP
+from support.ports import free_port
+from support.services import with_database
+from support.web import ALLOW_LOOPBACK, rss
+
+GAP_SECONDS = 0.5
+WINDOW_SECONDS = 10.0
+SLACK = 3  # requests in a window that were under way before it, or came a moment late
+LEASE_SECONDS = 12
+VISIT_SECONDS = 8
+DUE_EVERY = 2.0
+PATIENCE = 240.0
+MOST_POSTS = 400  # of one feed
+
+
+class Feed(NamedTuple):
+    host: str
+    number: int
+    period: float
+
+
+@dataclass
+class SimulatedWeb:
+    """Feeds that publish a post every `period` seconds. It notes each request."""
+
+    began: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    asked: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))  # by feed
+    by_host: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    feeds: dict[str, Feed] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def published(self, feed: Feed) -> int:
+        until = self.ended if self.ended is not None else time.monotonic()
+        return min(MOST_POSTS, 1 + int((until - self.began) / feed.period))
+
+    def truth(self) -> set[str]:
+        """Returns the id of every post that was published."""
+        return {f"{url}/{post}" for url, feed in self.feeds.items() for post in range(self.published(feed))}
+
+    def overlaps(self) -> int:
+        """Counts requests for a feed that began while another one for it was under way."""
+        count = 0
+        for times in self.asked.values():
+            ordered = sorted(times)
+            count += sum(later[0] < earlier[1] for earlier, later in pairwise(ordered))
+        return count
+
+    def over_budget(self) -> int:
+        """Counts requests beyond what a host allows within any ten seconds."""
+        most, over = WINDOW_SECONDS / GAP_SECONDS + SLACK, 0
+        for times in self.by_host.values():
+            ordered = sorted(times)
+            for place, at in enumerate(ordered):
+                within = sum(1 for other in ordered[place:] if other - at < WINDOW_SECONDS)
+                over = max(over, round(within - most))
+        return over
+
+
+@contextmanager
+def simulated_web(hosts: int, feeds: int) -> Iterator[SimulatedWeb]:
+    web = SimulatedWeb()
+
+    class Answering(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            began = time.monotonic()
+            url = f"http://{self.headers['Host']}{self.path}"
+            feed = web.feeds.get(url)
+            posts = [str(post) for post in range(web.published(feed))] if feed else []
+            time.sleep(random.uniform(0, 0.1))
+            with web.lock:
+                web.asked[url].append((began, time.monotonic()))
+                web.by_host[self.headers["Host"]].append(began)
+            body = rss(*posts, title=self.path, base=url).encode()
+            with suppress(ConnectionError):
+                self.send_response(200 if feed else 404)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with ExitStack() as stack:
+        for host in range(hosts):
+            server = ThreadingHTTPServer((f"127.0.0.{20 + host}", 0), Answering)
+            server.daemon_threads = True
+            stack.callback(server.server_close)
+            stack.callback(server.shutdown)
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+            address = f"http://127.0.0.{20 + host}:{server.server_port}"
+            for number in range(host, feeds, hosts):
+                web.feeds[f"{address}/feed/{number}"] = Feed(address, number, random.uniform(1.0, 4.0))
+        yield web
+
+
+class Outcome(NamedTuple):
+    """`lost` and `twice` are posts, `effects` are events whose effect is missing or there twice."""
+
+    posts: int
+    lost: int
+    twice: int
+    stopped: int
+    overlaps: int
+    over_budget: int
+    effects: int
+    dead: int
+
+    @property
+    def is_flawless(self) -> bool:
+        return self.posts > 0 and not any(self[1:])
+
+
+class Report(NamedTuple):
+    outcome: Outcome
+    faults: Counter[str]
+    requests: int
+    seconds: float
+
+
+class Deployment:
+    """PostgreSQL, Redis, and the processes of Headwater. What is killed is started again at once."""
+
+    def __init__(self, folder: Path, *, webs: int, workers: int, beats: int) -> None:
+        self._folder = folder
+        self.servers = Checkout(folder / "servers")
+        self.servers.services("up", "postgres", "redis")
+        urls = self.servers.urls()
+        server = urls["HEADWATER_TEST_POSTGRES_URL"]
+        with psycopg.connect(server, autocommit=True) as admin:
+            admin.execute("CREATE DATABASE chaos")
+        self.redis_url = urls["HEADWATER_TEST_REDIS_URL"]
+        self.environ = {
+            **ALLOW_LOOPBACK,
+            "HEADWATER_DATABASE_URL": with_database(server, "chaos"),
+            "HEADWATER_DATA_DIR": str(folder / "data"),
+            "HEADWATER_SECRET_KEY": "Zm9yIHRlc3RzIGFsb25lLCAzMiBieXRlcyBsb25nISE=",
+            "HEADWATER_HOST_GAP_SECONDS": str(GAP_SECONDS),
+            "HEADWATER_LEASE_SECONDS": str(LEASE_SECONDS),
+            "HEADWATER_VISIT_SECONDS": str(VISIT_SECONDS),
+            "HEADWATER_READER_PROCESSES": "1",
+            "HEADWATER_LOG_LEVEL": "warning",
+            "CELERY_BROKER_URL": self.redis_url,
+            "CELERY_WORKER_COUNT": "1",
+        }
+        self.parts = wire.open_parts(load(self.environ))
+        self.owner = wire.prepare_store(self.parts)
+        self._commands: dict[str, list[str]] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        for number in range(webs):
+            self._commands[f"web {number}"] = ["-m", "headwater", "up", "--port", str(free_port())]
+        for number in range(workers):
+            name = f"worker{number}@chaos"
+            self._commands[f"worker {number}"] = ["-m", "celery", "-A", APP, "worker", "-l", "WARNING", "-n", name]
+        for number in range(beats):
+            self._commands[f"beat {number}"] = ["-m", "celery", "-A", APP, "beat", "-l", "WARNING", "--pidfile="]
+        for name in self._commands:
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        with (self._folder / f"{name}.log").open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                [sys.executable, *self._commands[name]],
+                env={**os.environ, **self.environ, "PYTHONWARNINGS": "ignore"},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def names(self, kind: str) -> list[str]:
+        return [name for name in self._commands if name.startswith(kind)]
+
+    def check(self) -> None:
+        """Starts what ended by itself, as a supervisor would."""
+        for name, process in list(self._running.items()):
+            if process.poll() is not None:
+                self._start(name)
+
+    def kill(self, name: str) -> None:
+        self._signal(name, signal.SIGKILL)
+        self._running[name].wait()
+        self._start(name)
+
+    def kill_child(self, name: str) -> None:
+        """Kills the process that carries out a task, as running out of memory does."""
+        with suppress(psutil.Error):
+            for child in psutil.Process(self._running[name].pid).children()[:1]:
+                child.kill()
+
+    def stop(self, name: str, seconds: float) -> None:
+        """Stops a process with its children, and lets it go on later."""
+        process = self._running[name]
+        self._signal(name, signal.SIGSTOP)
+
+        def go_on() -> None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGCONT)
+
+        threading.Timer(seconds, go_on).start()
+
+    def _signal(self, name: str, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._running[name].pid, number)
+
+    def restart(self, server: str) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.servers.process(server), signal.SIGKILL)
+        while True:
+            try:
+                self.servers.services("up", server)
+                return
+            except AssertionError:  # what is left of it still holds its files
+                time.sleep(0.5)
+
+    def empty_redis(self) -> None:
+        with suppress(redis.RedisError), redis.Redis.from_url(self.redis_url) as server:
+            server.flushall()
+
+    def send_twice(self) -> int:
+        """Puts a copy of every tenth message that waits into its queue. Returns how many."""
+        copied = 0
+        with suppress(redis.RedisError), redis.Redis.from_url(self.redis_url, decode_responses=True) as server:
+            for queue in ("celery:high", "celery:default"):
+                for message in server.lrange(queue, 0, -1)[::10]:  # type: ignore[index, union-attr]
+                    copy = json.loads(message)
+                    copy["properties"]["delivery_tag"] = str(uuid.uuid4())
+                    server.lpush(queue, json.dumps(copy))
+                    copied += 1
+        return copied
+
+    def close(self) -> None:
+        for name, process in self._running.items():
+            self._signal(name, signal.SIGKILL)
+            process.wait()
+        self.parts.close()
+        self.servers.services("clean")
+
+
+FAULTS = (
+    *("kill worker", "kill worker", "kill child", "kill beat", "kill web", "stop worker", "stop beat"),
+    *("empty Redis", "restart Redis", "restart PostgreSQL", "messages twice", "messages twice"),
+)
+
+
+def do(fault: str, there: Deployment, chance: random.Random) -> None:
+    if fault in ("kill worker", "kill beat", "kill web"):
+        there.kill(chance.choice(there.names(fault.removeprefix("kill "))))
+    elif fault == "kill child":
+        there.kill_child(chance.choice(there.names("worker")))
+    elif fault.startswith("stop "):
+        seconds = chance.choice([1.0, LEASE_SECONDS + 3.0])
+        there.stop(chance.choice(there.names(fault.removeprefix("stop "))), seconds)
+    elif fault == "empty Redis":
+        there.empty_redis()
+    elif fault == "messages twice":
+        there.send_twice()
+    else:
+        there.restart({"restart Redis": "redis", "restart PostgreSQL": "postgres"}[fault])
+
+
+def run(
+    folder: Path,
+    *,
+    faults: int,
+    seed: int,
+    feeds: int = 40,
+    hosts: int = 4,
+    pause: float = 3.0,
+    webs: int = 2,
+    workers: int = 3,
+    beats: int = 2,
+    kinds: tuple[str, ...] = FAULTS,
+    say: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Runs the deployment with one fault after another, then lets it catch up, and judges."""
+    chance, began, done = random.Random(seed), time.monotonic(), Counter[str]()
+    with simulated_web(hosts, feeds) as web, ExitStack() as stack:
+        there = Deployment(folder, webs=webs, workers=workers, beats=beats)
+        stack.callback(there.close)
+        for url in web.feeds:
+            there.parts.db.write_now(follow, there.owner, url, there.parts.now())
+        making_due = _make_due_again(there.parts)
+        stack.callback(making_due.set)
+        _wait(lambda: len(web.asked) >= feeds)
+        while sum(done.values()) < faults:
+            time.sleep(chance.uniform(0, 2 * pause))
+            there.check()
+            fault = chance.choice(kinds)
+            done[fault] += 1
+            say(f"{sum(done.values())} {fault}")
+            do(fault, there, chance)
+        web.ended = time.monotonic()
+        say("catching up")
+        time.sleep(LEASE_SECONDS)
+        _wait(lambda: _stored(there.parts) >= web.truth())
+        making_due.set()
+        stopped = _stopped(there.parts, web)
+        _wait(lambda: there.parts.db.read_now(_unsettled) == 0)
+        outcome = there.parts.db.read_now(judge, web, stopped)
+        requests = sum(len(times) for times in web.asked.values())
+    return Report(outcome, done, requests, time.monotonic() - began)
+
+
+def _make_due_again(parts: Parts) -> threading.Event:
+    """Makes every feed due every two seconds, because no interval is as short as that. Returns what ends it."""
+    end = threading.Event()
+    due = text(
+        "UPDATE sources SET next_check_at = :now WHERE next_check_at > :now AND turn_at IS NULL "
+        "AND (lease_until IS NULL OR lease_until <= :now)"
+    )
+
+    def go_on() -> None:
+        while not end.wait(DUE_EVERY):
+            with suppress(StoreUnavailable):
+                parts.db.write_now(lambda conn: conn.execute(due, {"now": parts.now()}))
+
+    threading.Thread(target=go_on, daemon=True).start()
+    return end
+
+
+def _wait(condition: Callable[[], object]) -> bool:
+    """Waits for it. What is missing then is counted, not waited for."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with suppress(StoreUnavailable):
+            if condition():
+                return True
+        time.sleep(0.2)
+    return False
+
+
+def _stored(parts: Parts) -> set[str]:
+    return parts.db.read_now(lambda conn: set(conn.execute(text("SELECT source_post_id FROM posts")).scalars()))
+
+
+def _stopped(parts: Parts, web: SimulatedWeb) -> int:
+    """Counts feeds that nobody visits any more, though they are due."""
+    since = time.monotonic()
+    parts.db.write_now(
+        lambda conn: conn.execute(
+            text("UPDATE sources SET next_check_at = :now, turn_at = NULL WHERE lease_until IS NULL"),
+            {"now": parts.now() - timedelta(seconds=1)},
+        )
+    )
+    _wait(lambda: all(web.asked[url][-1][1] > since for url in web.feeds))
+    return sum(web.asked[url][-1][1] <= since for url in web.feeds)
+
+
+_SEARCHED = "SELECT count(*) FROM event_outbox e WHERE e.kind = 'post.stored'"
+
+
+def _unsettled(conn: Connection) -> int:
+    """Counts events of posts that the consumers have not seen."""
+    return int(
+        conn.execute(
+            text(
+                f"""{_SEARCHED} AND NOT EXISTS (SELECT 1 FROM consumer_inbox i
+                WHERE i.consumer = 'search' AND i.event_id = e.event_id)"""
+            )
+        ).scalar_one()
+    )
+
+
+def judge(conn: Connection, web: SimulatedWeb, stopped: int) -> Outcome:
+    stored = Counter(conn.execute(text("SELECT source_post_id FROM posts")).scalars())
+    events = Counter(
+        conn.execute(text("SELECT idempotency_key FROM event_outbox WHERE kind = 'post.stored'")).scalars()
+    )
+    truth = web.truth()
+    return Outcome(
+        posts=len(truth),
+        lost=len(truth - stored.keys()),
+        twice=sum(count - 1 for count in stored.values()),
+        stopped=stopped,
+        overlaps=web.overlaps(),
+        over_budget=web.over_budget(),
+        effects=_unsettled(conn) + abs(len(stored) - sum(events.values())),
+        dead=int(
+            conn.execute(
+                text("SELECT count(*) FROM event_dlq WHERE state IN ('retrying', 'waiting', 'dead')")
+            ).scalar_one()
+        ),
+    )
