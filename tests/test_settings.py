@@ -24,9 +24,12 @@ def test_a_variable_sets_its_setting_and_is_named_as_the_origin() -> None:
 
 
 def test_the_other_name_of_a_setting_works_and_ours_wins() -> None:  # A12
-    assert load({"CRAWLER_MAX_CONCURRENCY": "2"}).settings.max_concurrency == 2
-    both = load({"CRAWLER_MAX_CONCURRENCY": "2", "HEADWATER_MAX_CONCURRENCY": "3"})
-    assert (both.settings.max_concurrency, both.origins["max_concurrency"]) == (3, "HEADWATER_MAX_CONCURRENCY")
+    assert load({"CRAWLER_BATCH_SIZE": "2"}).settings.crawler_batch_size == 2
+    both = load({"CRAWLER_BATCH_SIZE": "2", "HEADWATER_CRAWLER_BATCH_SIZE": "3"})
+    assert (both.settings.crawler_batch_size, both.origins["crawler_batch_size"]) == (
+        3,
+        "HEADWATER_CRAWLER_BATCH_SIZE",
+    )
 
 
 def test_a_secret_is_read_from_a_file_and_never_shown(tmp_path: Path) -> None:
@@ -137,11 +140,11 @@ def test_variables_of_tests_and_benchmarks_are_not_ours() -> None:
 
 
 DOCUMENTED = {
-    "CRAWLER_BATCH_SIZE": ("warm_up_batch", "12", 12),
-    "CRAWLER_MAX_CONCURRENCY": ("max_concurrency", "2", 2),
-    "CRAWLER_POST_LIMIT": ("warm_up_limit", "100", 100),
-    "CRAWLER_TIME_FILTER": ("warm_up_time_filter", "month", "month"),
-    "CRAWLER_SORT": ("warm_up_sort", "top", "top"),
+    "CRAWLER_BATCH_SIZE": ("crawler_batch_size", "12", 12),
+    "CRAWLER_MAX_CONCURRENCY": ("crawler_max_concurrency", "2", 2),
+    "CRAWLER_POST_LIMIT": ("crawler_post_limit", "100", 100),
+    "CRAWLER_TIME_FILTER": ("crawler_time_filter", "month", "month"),
+    "CRAWLER_SORT": ("crawler_sort", "top", "top"),
     "HOT_CACHE_TTL_HOURS": ("hot_cache_ttl_hours", "24", 24),
     "REDDIT_CLIENT_ID": ("reddit_client_id", "an id", "an id"),
     "REDDIT_CLIENT_SECRET": ("reddit_client_secret", "a secret", SecretStr("a secret")),

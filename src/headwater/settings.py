@@ -106,7 +106,7 @@ class Settings(BaseSettings):
         "0: all are kept.",
         ge=0,
     )
-    max_concurrency: int = _setting(64, "Visits under way at once.", also="CRAWLER_MAX_CONCURRENCY", ge=1, le=2000)
+    max_concurrency: int = _setting(64, "Visits under way at once.", ge=1, le=2000)
     host_gap_seconds: float = _setting(
         1.0, "Least time between two requests to one host, over all processes.", ge=0, le=3600
     )
@@ -189,17 +189,33 @@ class Settings(BaseSettings):
         ge=1,
         le=720,
     )
-    warm_up_batch: int = _setting(
-        12, "How many communities a warm-up asks for at once.", also="CRAWLER_BATCH_SIZE", ge=1, le=100
+    crawler_batch_size: int = _setting(
+        12, "How many communities make one batch of a warm-up.", also="CRAWLER_BATCH_SIZE", ge=1, le=100
     )
-    warm_up_limit: int = _setting(
-        100, "How many posts of each community a warm-up caches.", also="CRAWLER_POST_LIMIT", ge=1, le=100
+    crawler_max_concurrency: int | None = _setting(
+        None,
+        "How many communities are crawled at once, by visits and warm-ups together. Default: as many as "
+        "HEADWATER_REDDIT_MAX_CONCURRENCY.",
+        also="CRAWLER_MAX_CONCURRENCY",
+        ge=1,
+        le=100,
     )
-    warm_up_time_filter: Literal["hour", "day", "week", "month", "year", "all"] = _setting(
-        "month", "How far back a warm-up looks, if it sorts by `top`.", also="CRAWLER_TIME_FILTER"
+    crawler_post_limit: int | None = _setting(
+        None,
+        "How many posts each request for a community's listing asks for. Default: by its tier; warm-ups: 100.",
+        also="CRAWLER_POST_LIMIT",
+        ge=1,
+        le=100,
     )
-    warm_up_sort: Literal["top", "new", "hot", "rising"] = _setting(
-        "top", "How a warm-up sorts posts.", also="CRAWLER_SORT"
+    crawler_time_filter: Literal["hour", "day", "week", "month", "year", "all"] | None = _setting(
+        None,
+        "How far back the listing `top` of a community goes. Default: by its tier; warm-ups: month.",
+        also="CRAWLER_TIME_FILTER",
+    )
+    crawler_sort: Literal["top", "new", "hot", "rising"] | None = _setting(
+        None,
+        "Which listing of a community is read. Only `new` shows everything. Default: by its tier; warm-ups: top.",
+        also="CRAWLER_SORT",
     )
     monitor_api_threshold: int = _setting(
         55,
@@ -300,6 +316,10 @@ class Settings(BaseSettings):
         "celery_result_backend",
         "celery_worker_count",
         "celery_queue_names",
+        "crawler_max_concurrency",
+        "crawler_post_limit",
+        "crawler_time_filter",
+        "crawler_sort",
         "reddit_client_id",
         "reddit_client_secret",
         "reddit_user_agent",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -9,10 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 from structlog.testing import capture_logs
+from typer.testing import CliRunner
 
 from api.running import Running, served
 from headwater import wire
-from headwater.cli.crawl import warm_up
+from headwater.cli.commands import app
+from headwater.cli.crawl import visit_now, warm_up
 from headwater.crawl import warm_up as warming
 from headwater.crawl.warm_up import Plan, Warmed
 from headwater.follow.pool import Candidate, bring_in
@@ -176,10 +180,96 @@ def test_the_command_warms_up_what_is_named(
         "REDDIT_CLIENT_SECRET": reddit.client[1],
         "ALLOW_PRIVATE_NETWORKS": "true",
         "READER_PROCESSES": "1",
-        "WARM_UP_LIMIT": "7",
+        "CRAWLER_POST_LIMIT": "7",
     }
     for name, value in values.items():
         monkeypatch.setenv(f"HEADWATER_{name}", value)
     told: list[Warmed] = []
     assert warm_up([f"r/{NAMES[1]}"], told.append) == 1
     assert [(one.source, one.cached) for one in told] == [(f"https://www.reddit.com/r/{NAMES[1]}", 7)]
+
+
+async def test_a_forced_warm_up_caches_the_whole_pool_again_though_visits_wait(
+    serve: Serve, open_parts: OpenParts
+) -> None:  # A15
+    reddit = day_of_reddit(serve, NAMES[:3])
+    parts = open_parts(reddit)
+    with_pool(parts, NAMES[:3])
+    assert await wire.warm_up(parts) == 3
+    reddit.clock.advance(HOUR)
+    visits_wait(parts, True)
+    for job in ("warm-up", "crawl-seed-communities"):
+        assert await done_by(job, parts) == 0, "an hour old is young, and visits go first"
+    assert await done_by("tasks.crawler.crawl_seed_communities", parts, force_refresh=True) == 3
+    [listing] = {parts.db.read_now(pool.listing_of, row.id, parts.now()).fetched_at for row in rows(parts, sources)}
+    assert listing == parts.now()
+
+
+async def done_by(name: str, parts: Parts, *, force_refresh: bool = False) -> object:
+    job = wire.job_named(name)
+    assert job is not None
+    return await job.work(wire.periodic_tools(parts, force_refresh=force_refresh))
+
+
+def test_force_refresh_is_refused_where_it_means_nothing(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:  # A15
+    monkeypatch.setenv("HEADWATER_DATABASE_URL", store_url)
+    ran = CliRunner().invoke(app, ["run", "clean-hot", "--force-refresh"])
+    assert (ran.exit_code, str(ran.exception)[:48]) == (1, "--force-refresh is for `headwater run warm-up`: ")
+    assert CliRunner().invoke(app, ["run", "warm-up", "--force-refresh"]).output == "warm-up: 0\n"
+
+
+async def test_the_variables_of_the_crawler_choose_the_listing_that_visits_and_warm_ups_read(
+    serve: Serve, open_parts: OpenParts
+) -> None:  # A12
+    reddit = day_of_reddit(serve, NAMES[:2])
+    parts = open_parts(reddit, CRAWLER_SORT="top", CRAWLER_TIME_FILTER="year", CRAWLER_POST_LIMIT="7")
+    with_pool(parts, NAMES[:1])
+    owner = wire.prepare_store(parts)
+    parts.db.write_now(bring_in, owner, [Candidate(f"https://www.reddit.com/r/{NAMES[1]}", "high", ())], parts.now())
+    ids = [row.id for row in rows(parts, sources)]
+    assert await visit_now(parts, ids) == 0
+    visits_wait(parts, False)
+    assert await wire.warm_up(parts) == 2
+    wanted = [f"/r/{name}/top?limit=7&raw_json=1&t=year" for name in NAMES[:2]]
+    assert sorted(one.address for one in reddit.asked if one.path.startswith("/r/")) == sorted(wanted * 2)
+
+
+async def test_without_them_each_tier_chooses_its_listing(serve: Serve, open_parts: OpenParts) -> None:  # A7, A12
+    reddit = day_of_reddit(serve, NAMES[:1])
+    parts = open_parts(reddit)
+    with_pool(parts, NAMES[:1])
+    assert await visit_now(parts, [row.id for row in rows(parts, sources)]) == 0
+    assert reddit.asked[-1].address == f"/r/{NAMES[0]}/top?limit=100&raw_json=1&t=month"
+
+
+async def test_as_many_communities_are_crawled_at_once_as_the_variable_says(
+    serve: Serve, open_parts: OpenParts, monkeypatch: pytest.MonkeyPatch
+) -> None:  # A12
+    reddit = day_of_reddit(serve, NAMES)
+    at_once = Counted()
+    monkeypatch.setattr(reddit, "fault", at_once.fault)
+    parts = open_parts(reddit, CRAWLER_MAX_CONCURRENCY="2")
+    with_pool(parts, NAMES)
+    assert await wire.warm_up(parts) == 15
+    assert at_once.most == 2
+    at_once.most = 0
+    assert await visit_now(parts, [row.id for row in rows(parts, sources)]) == 0
+    assert at_once.most == 2
+
+
+class Counted:
+    """Counts how many requests are answered at once. Every answer takes a moment."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self.lock = threading.Lock()
+
+    def fault(self) -> None:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.05)
+        with self.lock:
+            self.now -= 1

@@ -94,6 +94,12 @@ def test_an_address_that_cannot_be_used_does_not_stop_the_others(db: Database, o
         (b"source,tier,categories\nr/a,low,x\nr/b,top,x\n", "Line 3: top is not a tier"),
         (b'source,tier,categories\n"r/a"b,low,x\n', "Line 2 is not CSV"),
         (b"\xff\xfe", "UTF-8"),
+        (b'[{"name": "r/a", "tier": "low"}, {"tier": "low"}]', "missing required field `name`"),
+        (b'[{"name": "r/a", "tier": "low"}, {"name": "r/b", "tier": "top"}]', "Entry 2: top is not a tier"),
+        (b'[{"name": "r/a", "tier": "low", "is_active": "yes"}]', "Expected `bool`.*is_active"),
+        (b'[{"name": "r/a", "tier": "low", "quality_score": 3}]', "quality_score"),
+        (b'{"pool": []}', "communities"),
+        (b"[" * 100_000, "cannot be read"),
     ],
 )
 def test_a_list_that_cannot_be_read_says_where(document: bytes, words: str) -> None:
@@ -274,8 +280,8 @@ def test_the_pool_and_the_tiers_on_the_terminal(
         assert ran.exit_code == 0, ran.output
         return [json.loads(line) for line in ran.output.splitlines()]
 
-    assert run("pool", "import", str(listed)) == [{"added": 2, "already": 0, "refused": {}}]
-    assert run("pool", "import", str(listed)) == [{"added": 0, "already": 2, "refused": {}}]
+    assert run("pool", "import", str(listed)) == [{"added": 2, "already": 0, "refused": {}, "inactive": 0}]
+    assert run("pool", "import", str(listed)) == [{"added": 0, "already": 2, "refused": {}, "inactive": 0}]
     assert [one["address"] for one in run("pool", "list", "--tier", "high")] == ["https://busy.example/feed"]
     assert [one["tier"] for one in run("pool", "list", "--category", "science")] == ["low"]
     assert run("crawl", "--tier", "medium") == []
@@ -287,3 +293,27 @@ def test_the_pool_and_the_tiers_on_the_terminal(
     said = CliRunner().invoke(app, ["tiers"], catch_exceptions=False).output
     assert "medium (pinned)" in said
     assert "2 sources, 0 would change." in said
+
+
+def test_the_pool_leaves_and_enters_as_a_json_file(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # A1, A15
+    monkeypatch.setenv("HEADWATER_DATABASE_URL", store_url)
+    listed, left = tmp_path / "community_expansion.json", tmp_path / "pool.json"
+    found = [
+        {"name": "https://b.example/feed", "tier": "low", "categories": [], "quality_score": None, "is_active": True},
+        {"name": "r/webdev", "tier": "high", "categories": ["web", "code"], "quality_score": 0.8, "is_active": True},
+        {"name": "r/gone", "tier": "low", "is_active": False},
+    ]
+    listed.write_text(json.dumps({"communities": found, "total": 3}))
+    said = CliRunner().invoke(app, ["pool", "import", str(listed)], catch_exceptions=False)
+    assert said.output == (
+        "2 added, 0 already in the pool, 0 refused. 1 are not active in the list and were left out.\n"
+    )
+    assert CliRunner().invoke(app, ["pool", "export", str(left)], catch_exceptions=False).exit_code == 0
+    assert json.loads(left.read_bytes()) == found[:2]
+    assert CliRunner().invoke(app, ["pool", "export"], catch_exceptions=False).stdout_bytes == left.read_bytes()
+    again = CliRunner().invoke(app, ["pool", "import", str(left)], catch_exceptions=False)
+    assert again.output == "0 added, 2 already in the pool, 0 refused.\n"
+    refused = CliRunner().invoke(app, ["pool", "export", str(tmp_path)])
+    assert refused.exit_code != 0

@@ -24,13 +24,19 @@ TIER_NAMES = tuple(tier.name for tier in TIERS)
 
 
 def read_list(document: bytes | None) -> list[Candidate]:
-    """Reads a list in CSV, or the one that comes with Headwater. Raises BadDocument for anything else."""
+    """Reads a list in JSON or CSV, or the one that comes with Headwater. Raises BadDocument for anything else."""
     return pooling.read(pooling.starter() if document is None else document)
 
 
 def import_list(conn: Connection, reader: Reader, candidates: Sequence[Candidate], now: datetime) -> Imported:
     """Puts sources into the pool and follows them. Doing it twice changes nothing."""
     return pooling.bring_in(conn, reader, candidates, now)
+
+
+def exported(conn: Connection) -> tuple[bytes, int]:
+    """Returns the pool as a list in JSON, which `read_list` reads, and how many sources are in it."""
+    members = pool.pooled(conn)
+    return pooling.as_json(members), len(members)
 
 
 def members(conn: Connection, tier: str | None = None, category: str | None = None) -> list[SourceRank]:

@@ -133,7 +133,11 @@ def warm_up(names: Sequence[str], on_warmed: Callable[[Warmed], None]) -> int:
 
 
 def run_job(
-    name: Annotated[str | None, typer.Argument(help="Which job; none: list all.")] = None, as_json: Json = False
+    name: Annotated[str | None, typer.Argument(help="Which job; none: list all.")] = None,
+    force_refresh: Annotated[
+        bool, typer.Option("--force-refresh", help="With a warm-up: cache every listing of the pool again.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Run a periodic job now, such as `clean-hot` or `daily-metrics`, and show its result."""
     if name is None:
@@ -142,13 +146,15 @@ def run_job(
     job = wire.job_named(name)
     if job is None:
         raise BadInput(f"There is no job {name}. `headwater run` lists all jobs.")
+    if force_refresh and job.task != wire.BATCH:
+        raise BadInput(f"--force-refresh is for `headwater run warm-up`: {job.name} caches no listings.")
     with opened() as (parts, _):
-        result = run_async(_result(job, parts))
+        result = run_async(_result(job, parts, force_refresh))
     json_line({"job": job.name, "result": result}) if as_json else say(f"{job.name}: {_result_text(result)}")
 
 
-async def _result(job: Job, parts: Parts) -> object:
-    result = await job.work(wire.periodic_tools(parts, _visit_due))
+async def _result(job: Job, parts: Parts, force_refresh: bool) -> object:
+    result = await job.work(wire.periodic_tools(parts, _visit_due, force_refresh=force_refresh))
     return result._asdict() if hasattr(result, "_asdict") else result
 
 

@@ -9,7 +9,7 @@ import typer
 
 from headwater.app import pool
 from headwater.app.pool import TierJson
-from headwater.cli.session import Json, SourceName, exit_if, json_line, json_lines, opened, say, table
+from headwater.cli.session import Json, SourceName, exit_if, json_line, json_lines, opened, output, say, table
 from headwater.errors import BadInput
 from headwater.follow.pool import Assignment
 
@@ -19,7 +19,9 @@ tiers = typer.Typer(help="How often each source is visited, by how much it publi
 
 @app.command("import")
 def import_pool(
-    file: Annotated[Path | None, typer.Argument(help="A list in CSV; none: the one that comes with Headwater.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="A list in JSON or CSV; none: the one that comes with Headwater.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Put the sources of a list into the pool and follow them. Doing it twice changes nothing."""
@@ -29,13 +31,29 @@ def import_pool(
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
     with opened(or_new=True) as (parts, owner):
         done = parts.db.write_now(pool.import_list, owner, candidates, parts.now())
+    inactive = sum(not one.is_active for one in candidates)
     if as_json:
-        json_line(done._asdict())
+        json_line({**done._asdict(), "inactive": inactive})
     else:
-        say(f"{done.added} added, {done.already} already in the pool, {len(done.refused)} refused.")
+        left_out = f" {inactive} are not active in the list and were left out." if inactive else ""
+        say(f"{done.added} added, {done.already} already in the pool, {len(done.refused)} refused.{left_out}")
         for address, reason in done.refused.items():
             say(f"  {address}: {reason}")
     exit_if(len(done.refused))
+
+
+@app.command("export")
+def export_pool(
+    file: Annotated[Path | None, typer.Argument(help="Where to write; none: standard output.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the pool as a list in JSON, which `headwater pool import` reads."""
+    with opened() as (parts, _):
+        document, count = parts.db.read_now(pool.exported)
+    with output(file) as out:
+        out.write(document)
+    if file:
+        json_line({"file": str(file), "sources": count}) if as_json else say(f"{count} sources in {file}.")
 
 
 @app.command("list")

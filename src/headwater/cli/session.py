@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Protocol, TypeVar
 
 import orjson
 import typer
@@ -144,6 +144,19 @@ def say_aside(words: str) -> None:
     """Says something on standard error, beside the output of the command."""
     sys.stderr.write(words.translate(_CONTROL_CODES) + "\n")
     sys.stderr.flush()
+
+
+@contextmanager
+def output(file: Path | None) -> Iterator[BinaryIO]:
+    """Opens the file for writing, or standard output if there is none."""
+    if file is None:
+        yield sys.stdout.buffer
+        return
+    try:
+        with file.open("wb") as out:
+            yield out
+    except OSError as error:
+        raise BadInput(f"{file} cannot be written: {error.strerror}.") from error
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
@@ -27,6 +26,7 @@ from headwater.cli.session import (
     json_lines,
     opened,
     opened_parts,
+    output,
     progress,
     run_async,
     say,
@@ -189,11 +189,11 @@ def export(
     with opened() as (parts, owner):
         if what == "opml":
             document, count = parts.db.read_now(sources.export_opml, owner, parts.now())
-            with _output(file) as out:
+            with output(file) as out:
                 out.write(document)
         else:
             rows = posts.export if what == "posts" else stories.export
-            with _output(file) as out:
+            with output(file) as out:
                 count = parts.db.snapshot_now(_write_lines, owner, rows, out)
     if file is not None:
         words = "sources" if what == "opml" else what
@@ -206,18 +206,6 @@ def _write_lines(conn: Connection, owner: Reader, rows: Callable[..., Iterator[A
     for count, row in enumerate(rows(conn, owner), start=1):  # noqa: B007  # the last one is how many there were
         out.write(orjson.dumps(row) + b"\n")
     return count
-
-
-@contextmanager
-def _output(file: Path | None) -> Iterator[BinaryIO]:
-    if file is None:
-        yield sys.stdout.buffer
-        return
-    try:
-        with file.open("wb") as out:
-            yield out
-    except OSError as error:
-        raise BadInput(f"{file} cannot be written: {error.strerror}.") from error
 
 
 def _content(file: Path) -> bytes:

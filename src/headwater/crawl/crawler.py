@@ -89,6 +89,8 @@ class Crawler:
         tools, started_at = self._tools, self._tools.now()
         if due.is_asked and tools.fetch_first:
             tools = tools._replace(fetch=tools.fetch_first)
+        if tools.kinds[due.source.kind].has_listings:
+            due = due._replace(source=due.source._replace(settings={**due.source.settings, **tools.listing}))
         try:
             if tools.kinds[due.source.kind].is_list:
                 finished = await listing.visit(due, tools, self._db)

@@ -25,12 +25,13 @@ from headwater.store.sources import pool
 from headwater.store.sources.pool import Listing, ListingCoverage
 
 EVERY = timedelta(hours=2)
+LISTING: dict[str, Any] = {"sort": "top", "time_filter": "month", "limit": 100}
 _WITH_LISTINGS = [kind.name for kind in KINDS.values() if kind.has_listings]
 log = structlog.get_logger()
 
 
 class Plan(NamedTuple):
-    """Which listing to cache, of how many communities at once, and for how long."""
+    """Which listing to cache, how many communities make one batch, and how long a listing is kept."""
 
     sort: str
     time_filter: str
@@ -62,27 +63,31 @@ async def warm_up(
     communities: Sequence[Source] | None = None,
     *,
     patient: bool = False,
+    force_refresh: bool = False,
     on_warmed: Callable[[Warmed], None] = lambda _: None,
 ) -> int:
     """Caches the listings of these communities, or of those in the pool whose listing is old. Returns how many.
 
-    Unless `patient`, it takes only the requests that visits leave in the budget: it stops when there are none, or when
+    With `force_refresh` it caches those of the whole pool, however young they are, and is patient. Unless `patient`,
+    it takes only the requests that visits leave in the budget: it stops when there are none, or when
     a visit waits for one. The next run begins with the oldest listing.
     """
+    patient = patient or force_refresh
     if communities is None:
-        communities = await tools.db.read(pool.due_for_warm_up, _WITH_LISTINGS, tools.now() - EVERY)
+        old = tools.now() if force_refresh else tools.now() - EVERY
+        communities = await tools.db.read(pool.due_for_warm_up, _WITH_LISTINGS, old)
     cached = 0
     for start in range(0, len(communities), plan.batch):
         if not patient and await _must_yield(tools):
             break
         batch = communities[start : start + plan.batch]
-        ready = [one for one in batch if await _take_request(tools.access, patient)]
-        found = await asyncio.gather(*(_listing(tools, plan, one) for one in ready))
+        found = await asyncio.gather(*(_admitted(tools, plan, one, patient) for one in batch))
         await tools.db.write(pool.save_listings, [one for one in found if isinstance(one, Listing)])
-        for community, one in zip(ready, found, strict=True):
-            on_warmed(_warmed(community, one))
+        for community, one in zip(batch, found, strict=True):
+            if one is not None:
+                on_warmed(_warmed(community, one))
         cached += sum(isinstance(one, Listing) for one in found)
-        if len(ready) < len(batch):
+        if None in found:
             break
     return cached
 
@@ -99,6 +104,14 @@ async def _take_request(access: Access, patient: bool) -> bool:
         return await access.try_acquire() is None
     await access.acquire()
     return True
+
+
+async def _admitted(tools: WarmUpTools, plan: Plan, community: Source, patient: bool) -> Listing | SourceFailure | None:
+    """Returns None if no request is left for it. Holds a slot from start to end, as a visit does."""
+    async with tools.access.concurrency:
+        if not await _take_request(tools.access, patient):
+            return None
+        return await _listing(tools, plan, community)
 
 
 async def _listing(tools: WarmUpTools, plan: Plan, community: Source) -> Listing | SourceFailure:

@@ -12,15 +12,16 @@ import io
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
 from sqlalchemy import Connection
 
 from headwater import urls
 from headwater.errors import BadAddress, BadDocument
 from headwater.follow.add import Imported, follow, kind_and_address
 from headwater.model import Reader
-from headwater.sources import KINDS
+from headwater.sources import KINDS, reddit
 from headwater.store import sources
 from headwater.store.sources import pool
 from headwater.store.sources.pool import SourceRank, TierChange
@@ -30,11 +31,27 @@ STAYS_ABOVE = 0.9  # of the border: below this a source leaves its tier
 
 
 class Candidate(NamedTuple):
-    """A source in a list for the pool; `tier` is its first tier."""
+    """A source in a list for the pool; `tier` is its first tier. `quality` holds until visits have measured it."""
 
     address: str
     tier: str
     categories: tuple[str, ...]
+    quality: float | None = None
+    is_active: bool = True
+
+
+class ListedSource(msgspec.Struct):
+    """A source as a list in JSON has it. Other fields are ignored."""
+
+    name: str
+    tier: str
+    categories: list[str] = []
+    quality_score: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    is_active: bool = True
+
+
+class SourceList(msgspec.Struct):
+    communities: list[ListedSource]
 
 
 def starter() -> bytes:
@@ -43,7 +60,46 @@ def starter() -> bytes:
 
 
 def read(document: bytes) -> list[Candidate]:
-    """Parses a list in CSV. `source` is a community such as r/technology, or an address; `categories` are words."""
+    """Parses a list in JSON or CSV. Its sources are communities such as r/technology, or addresses."""
+    start = document.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    return _read_json(document) if start in (b"[", b"{") else _read_csv(document)
+
+
+def _read_json(document: bytes) -> list[Candidate]:
+    """Parses a list such as `[{"name": "r/technology", "tier": "high", "categories": ["tech"]}]`."""
+    try:
+        found = msgspec.json.decode(document.removeprefix(b"\xef\xbb\xbf"), type=list[ListedSource] | SourceList)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadDocument(f"The list cannot be read: {error}.") from error
+    listed = found.communities if isinstance(found, SourceList) else found
+    return [
+        Candidate(
+            address_of(one.name.strip()),
+            _known_tier(one.tier, f"Entry {number}"),
+            tuple(one.categories),
+            one.quality_score,
+            one.is_active,
+        )
+        for number, one in enumerate(listed, 1)
+    ]
+
+
+def as_json(ranks: Iterable[SourceRank]) -> bytes:
+    """Returns the pool as a list in JSON, which `read` understands."""
+    listed = [
+        ListedSource(
+            one.address.removeprefix(f"{reddit.SITE}/") if one.kind == reddit.KIND.name else one.address,
+            one.tier or TIERS[-1].name,
+            one.categories,
+            one.quality,
+            one.active,
+        )
+        for one in ranks
+    ]
+    return msgspec.json.format(msgspec.json.encode(listed)) + b"\n"
+
+
+def _read_csv(document: bytes) -> list[Candidate]:
     try:
         text = document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -61,9 +117,13 @@ def _candidate(cells: list[str], line: int) -> Candidate:
     if len(cells) != len(COLUMNS):
         raise BadDocument(f"Line {line} has {len(cells)} values instead of {len(COLUMNS)}.")
     source, tier, categories = (cell.strip() for cell in cells)
+    return Candidate(address_of(source), _known_tier(tier, f"Line {line}"), tuple(categories.split()))
+
+
+def _known_tier(tier: str, where: str) -> str:
     if tier not in BY_NAME:
-        raise BadDocument(f"Line {line}: {tier or 'nothing'} is not a tier. The tiers are {', '.join(BY_NAME)}.")
-    return Candidate(address_of(source), tier, tuple(categories.split()))
+        raise BadDocument(f"{where}: {tier or 'nothing'} is not a tier. The tiers are {', '.join(BY_NAME)}.")
+    return tier
 
 
 def address_of(source: str) -> str:
@@ -75,10 +135,15 @@ def address_of(source: str) -> str:
 
 
 def bring_in(conn: Connection, reader: Reader, candidates: Iterable[Candidate], now: datetime) -> Imported:
-    """Puts sources into the pool and follows them. What is in the pool already stays as it is, followed or not."""
+    """Puts sources into the pool and follows them. What is in the pool already stays as it is, followed or not.
+
+    Sources that are not active in the list are left out.
+    """
     added = already = 0
     refused = {}
     for candidate in candidates:
+        if not candidate.is_active:
+            continue
         try:
             if _is_pooled(conn, candidate.address):
                 already += 1
@@ -100,7 +165,7 @@ def _is_pooled(conn: Connection, address: str) -> bool:
 
 
 def _enter(conn: Connection, source_id: int, candidate: Candidate, now: datetime) -> None:
-    pool.enter(conn, source_id, candidate.categories, now)
+    pool.enter(conn, source_id, candidate.categories, now, candidate.quality)
     standing = pool.rank_of(conn, source_id)
     assert standing is not None
     tier = tier_for(standing.average, standing.tier or candidate.tier, standing.pinned)

@@ -41,11 +41,12 @@ from headwater.wire.parts import (
     x_token,
 )
 from headwater.wire.process import configure_logs, new_runner
-from headwater.work.periodic import JOBS, Job
+from headwater.work.periodic import BATCH, JOBS, Job
 from headwater.work.periodic import named as job_named
 from headwater.work.upkeep import share_one_heap
 
 __all__ = [
+    "BATCH",
     "JOBS",
     "Job",
     "Parts",

@@ -97,6 +97,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         max_bytes=settings.fetch_max_bytes,
         clock=parts.now,
     )
+    parts.reddit = reddit_access(parts, reddit_client)
     tools = VisitTools(
         fetch=client.fetch,
         fetch_first=partial(client.fetch, first=True),
@@ -108,9 +109,10 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
         gap=settings.host_gap_seconds,
         paused_until={},
         unseal=parts.unseal,
-        access={reddit.KIND.name: reddit_access(parts, reddit_client), x.KIND.name: x_access(parts, client)},
+        access={reddit.KIND.name: parts.reddit, x.KIND.name: x_access(parts, client)},
         robots=Robots(parts.db, client.fetch, parsers, settings.user_agent, parts.now),
         browser=browser.fetch,
+        listing=chosen_listing(settings),
     )
     marks = parts.marks = open_marks(parts)
 
@@ -124,7 +126,7 @@ async def crawling(parts: Parts, on_saved: Callable[[SavedVisit], None]) -> Asyn
     try:
         yield crawler
     finally:
-        parts.parsers = None
+        parts.parsers = parts.reddit = None
         await crawler.stop(timedelta(seconds=settings.shutdown_seconds))
         if marks:
             await marks.close()
@@ -250,33 +252,52 @@ async def warm_up(
     communities: Sequence[Source] | None = None,
     *,
     patient: bool = False,
+    force_refresh: bool = False,
     on_warmed: Callable[[Warmed], None] = lambda _: None,
 ) -> int:
     """Caches listings of these communities, or of the pool's. Returns how many were cached."""
     settings = parts.settings
     plan = warming.Plan(
-        settings.warm_up_sort,
-        settings.warm_up_time_filter,
-        settings.warm_up_limit,
-        settings.warm_up_batch,
-        timedelta(hours=settings.hot_cache_ttl_hours),
+        **(warming.LISTING | chosen_listing(settings)),
+        batch=settings.crawler_batch_size,
+        kept=timedelta(hours=settings.hot_cache_ttl_hours),
     )
     client, parsers = open_reddit_client(parts), parts.parsers or open_parsers(parts)
     try:
-        tools = warming.WarmUpTools(parts.db, reddit_access(parts, client), parsers, parts.now)
-        return await warming.warm_up(tools, plan, communities, patient=patient, on_warmed=on_warmed)
+        tools = warming.WarmUpTools(parts.db, parts.reddit or reddit_access(parts, client), parsers, parts.now)
+        return await warming.warm_up(
+            tools, plan, communities, patient=patient, force_refresh=force_refresh, on_warmed=on_warmed
+        )
     finally:
         await client.close()
         if parsers is not parts.parsers:
             await parsers.close()
 
 
+def chosen_listing(settings: Settings) -> dict[str, Any]:
+    """Returns what the settings say about the listing of every community; the rest is up to its tier."""
+    chosen = {
+        "sort": settings.crawler_sort,
+        "time_filter": settings.crawler_time_filter,
+        "limit": settings.crawler_post_limit,
+    }
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
 async def _wake_crawl_loop(parts: Parts) -> None:
     parts.wake()
 
 
-def periodic_tools(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]] = _wake_crawl_loop) -> JobTools:
-    """Returns what the periodic work needs. Where no crawl loop runs, `visit_due` says who visits what is due."""
+def periodic_tools(
+    parts: Parts,
+    visit_due: Callable[[Parts], Awaitable[object]] = _wake_crawl_loop,
+    *,
+    force_refresh: bool = False,
+) -> JobTools:
+    """Returns what the periodic work needs. Where no crawl loop runs, `visit_due` says who visits what is due.
+
+    With `force_refresh`, the batch crawl (`periodic.BATCH`) caches every listing of the pool again.
+    """
     settings = parts.settings
     kept_for = timedelta(days=settings.event_history_days)
     return JobTools(
@@ -293,7 +314,7 @@ def periodic_tools(parts: Parts, visit_due: Callable[[Parts], Awaitable[object]]
         ),
         budget=reddit_budget(settings),
         visit_due=lambda: visit_due(parts),
-        warm_up=lambda: warm_up(parts),
+        warm_up=lambda: warm_up(parts, force_refresh=force_refresh),
         ask_hubs=lambda: ask_hubs(parts),
         forget_events=lambda: event_log.forget_old(parts.db, parts.now(), kept_for, has_cursors=parts.follows_table),
         heal_images=lambda: heal_images(parts),

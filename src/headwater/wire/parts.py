@@ -51,9 +51,9 @@ def utc_now() -> datetime:
 class Parts:
     """What the ways in work with. `now` is the clock. `woken` is set when a source may be due.
 
-    `parsers` are there while this process crawls; a push can be parsed by them as well. So are `marks`, if there is a
-    Redis to show visits in. `is_demo` makes pages say that
-    they belong to a demonstration.
+    `parsers` and `reddit` are there while this process crawls: a push can be parsed by the same parsers, and a warm-up
+    counts with the visits. So are `marks`, if there is a Redis to show visits in. `is_demo` makes pages say that they
+    belong to a demonstration.
     """
 
     settings: Settings
@@ -63,6 +63,7 @@ class Parts:
     new_events: WakeUpSignal = field(default_factory=WakeUpSignal)
     parsers: Parsers | None = None
     marks: VisitMarks | None = None
+    reddit: Access | None = None
     is_demo: bool = False
 
     @cached_property
@@ -366,12 +367,13 @@ def reddit_budget(settings: Settings) -> Budget:
 def reddit_access(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
     settings = parts.settings
     limiter = RateLimiter(parts.db, reddit_budget(settings), parts.now, rest)
+    at_once = min(settings.reddit_max_concurrency, settings.crawler_max_concurrency or settings.reddit_max_concurrency)
     site = settings.reddit_url.rstrip("/")
     if not settings.reddit_client_id or not settings.reddit_client_secret:
-        return RedditFeeds(client.fetch, limiter, site, settings.reddit_max_concurrency)
+        return RedditFeeds(client.fetch, limiter, site, at_once)
     secret = settings.reddit_client_secret.get_secret_value()
     app = RedditApp(settings.reddit_client_id, secret, site, settings.reddit_api_url.rstrip("/"))
-    return RedditApi(app, client.fetch, limiter, parts.now, settings.reddit_max_concurrency)
+    return RedditApi(app, client.fetch, limiter, parts.now, at_once)
 
 
 def x_allowance(settings: Settings) -> MonthlyAllowance:

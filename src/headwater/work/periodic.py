@@ -35,6 +35,7 @@ ANALYSIS, MAINTENANCE, CLEANUP, CRAWLER, MONITORING = QUEUES = (
     "monitoring_queue",
 )
 HIGH, DEFAULT = FEED_QUEUES = ("high", "default")  # what a person asked for, and what is due
+BATCH = "tasks.crawler.crawl_seed_communities"  # two jobs run it; it takes `force_refresh`
 log = structlog.get_logger()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -124,8 +125,16 @@ JOBS = (
         "warm-up",
         2 * _HOUR,
         CRAWLER,
-        "tasks.crawler.crawl_seed_communities",
+        BATCH,
         "Caches the listings of the pool's communities, as far as visits leave requests for it.",
+        lambda tools: tools.warm_up(),
+    ),
+    Job(
+        "crawl-seed-communities",
+        30 * _MINUTE,
+        CRAWLER,
+        BATCH,
+        "Caches the listings that `warm-up` had no requests for, and those that are older than two hours.",
         lambda tools: tools.warm_up(),
     ),
     Job(

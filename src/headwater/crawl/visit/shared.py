@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headwater.access.budget import Access
 from headwater.access.robots import Robots
@@ -46,7 +46,7 @@ class VisitTools(NamedTuple):
     `gap` is the seconds between two requests to one host. `paused_until` has the hosts that get no request. `access`
     is for kinds of source that are asked through an API with a budget, `browser` for pages that are made by scripts.
     `robots` says which pages a site lets programs read. `fetch_first` sends the requests of visits that a person asked
-    for before all others that wait.
+    for before all others that wait. `listing` says which listing of communities is read, whatever their tiers say.
     """
 
     fetch: Fetch
@@ -63,6 +63,7 @@ class VisitTools(NamedTuple):
     robots: Robots | None = None
     browser: Fetch | None = None
     fetch_first: Fetch | None = None
+    listing: Mapping[str, Any] = {}
 
 
 def lease_is_too_short(due: DueSource, tools: VisitTools) -> bool:

@@ -92,7 +92,9 @@ _revisit_quiet = portable(
             AND next_check_at > :now AND waits_for IS NULL AND (lease_until IS NULL OR lease_until <= :now)
         ORDER BY last_crawled_at LIMIT :limit)"""
 )
-_enter = portable("UPDATE sources SET pooled_at = ?, categories = ? WHERE id = ?")
+_enter = portable(
+    "UPDATE sources SET pooled_at = ?, categories = ?, quality_score = COALESCE(quality_score, ?) WHERE id = ?"
+)
 _assign = portable("UPDATE sources SET tier = ?, interval_seconds = ? WHERE id = ?")
 _kind_and_settings = portable("SELECT kind, settings FROM sources WHERE id = ?")
 _set_settings = portable("UPDATE sources SET settings = ? WHERE id = ?")
@@ -162,9 +164,11 @@ def revisit_quiet(conn: Connection, now: datetime) -> int:
     return _revisit_quiet.once(conn, now=now, unseen_since=now - UNSEEN_FOR, limit=MOST_REVISITS)
 
 
-def enter(conn: Connection, source_id: int, categories: Sequence[str], now: datetime) -> None:
-    """Puts a source into the pool."""
-    _enter.once(conn, now, json_text(list(categories)), source_id)
+def enter(
+    conn: Connection, source_id: int, categories: Sequence[str], now: datetime, quality: float | None = None
+) -> None:
+    """Puts a source into the pool. `quality` counts only if none was measured yet."""
+    _enter.once(conn, now, json_text(list(categories)), quality, source_id)
 
 
 def assign(conn: Connection, changes: Sequence[TierChange]) -> None:
