@@ -304,7 +304,8 @@ def report_delays(name: str, seconds: list[float]) -> None:
 # growth: the same event as the log grows
 
 HANDLED = (
-    "INSERT INTO consumer_inbox (consumer, event_id) SELECT 'growth', event_id FROM event_outbox WHERE id > :after"
+    "INSERT INTO consumer_inbox (consumer, event_id, kind, consumed_at, milliseconds)"
+    " SELECT 'growth', event_id, kind, created_at, 0.1 FROM event_outbox WHERE id > :after"
 )
 GROW = {
     "sqlite": (

@@ -85,12 +85,12 @@ def test_a_file_sets_what_the_environment_does_not(config: Path) -> None:
         {"HEADWATER_CONFIG": str(config), "HEADWATER_IMAGES": "off", "CRAWLER_MAX_CONCURRENCY": "2"}, host="::1"
     )
     found = loaded.settings
-    assert (found.port, found.images, found.fold_embeddings, found.max_concurrency) == (9000, "off", True, 2)
+    assert (found.port, found.images, found.fold_embeddings, found.crawler_max_concurrency) == (9000, "off", True, 2)
     assert found.allow_private_networks == "10.0.0.0/8,127.0.0.0/8"
     assert found.secret_key == SecretStr("a secret")
     assert loaded.origins["port"] == f"port in {config}"
     assert loaded.origins["secret_key"] == f"secret_key_file in {config}"
-    assert [loaded.origins[name] for name in ("images", "max_concurrency", "host")] == [
+    assert [loaded.origins[name] for name in ("images", "crawler_max_concurrency", "host")] == [
         "HEADWATER_IMAGES",
         "CRAWLER_MAX_CONCURRENCY",
         "command line",

@@ -129,6 +129,20 @@ class Settings(BaseSettings):
     fold_embeddings: bool = _setting(
         False, "Whether the meaning of words helps to find stories (needs headwater[embeddings]; half the speed)."
     )
+    fold_embedding_model: Literal["wordllama"] = _setting("wordllama", "Which model knows the meaning of words.")
+    fold_threshold: float | None = _setting(
+        None,
+        "Fold only what scores at least this. Default: 0; in runs that name posts by `tweet_ids`, 0.85.",
+        ge=0,
+        le=1,
+    )
+    fold_exact: bool = _setting(True, "Whether exact repeats are folded.")
+    fold_similar: bool = _setting(True, "Whether similar posts and stories are folded.")
+    fold_method: Literal["auto", "manual", "hybrid"] = _setting(
+        "auto",
+        "auto folds what arrives; hybrid folds exact repeats alone; manual folds nothing until somebody asks for it.",
+    )
+    fold_batch_size: int = _setting(1000, "How many posts are decided in one transaction.", ge=1, le=10_000)
     fold_window_hours: int = _setting(72, "How far apart in time the posts of one story may be.", ge=1, le=720)
     fold_run_seconds: float = _setting(
         30.0,
@@ -310,6 +324,7 @@ class Settings(BaseSettings):
         "secret_key",
         "proxy_url",
         "public_url",
+        "fold_threshold",
         "kafka_bootstrap_servers",
         "kafka_database_url",
         "celery_broker_url",

@@ -5,12 +5,14 @@ The tests run on each way in which events reach a consumer: by cursors on SQLite
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from confluent_kafka import Consumer as Member
 from confluent_kafka import Message, TopicPartition
@@ -18,12 +20,13 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError
 
 from headwater.events import delivery
-from headwater.events.catalogue import SOURCE_ADDED, SOURCE_RETIRED, SourceFacts
+from headwater.events.catalogue import EVENT_DEAD, SOURCE_ADDED, SOURCE_RETIRED, DeadEvent, SourceFacts
 from headwater.events.delivery import Consumer
 from headwater.events.kafka import follow
 from headwater.events.kafka.connector import Cluster
+from headwater.ids import uuid7
 from headwater.store.db import Database
-from headwater.store.log import dead_letters, outbox
+from headwater.store.log import dead_letters, inbox, outbox
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.outbox import LoggedEvent, LogPosition
 from support.kafka import kafka_address, own_cluster, publish, topics_made
@@ -88,7 +91,8 @@ class KafkaLog(OutboxLog):
 
     def _publish(self) -> None:
         """Write what is new in the outbox into the topic, and wait until it can be read there."""
-        wanted = self.db.read_now(lambda conn: conn.execute(text("SELECT count(*) FROM event_outbox")).scalar_one())
+        count = text("SELECT count(*) FROM event_outbox WHERE domain = 'source'")
+        wanted = self.db.read_now(lambda conn: conn.execute(count).scalar_one())
         published, deadline = len(self.records), time.monotonic() + 120
         while len(self.records) < wanted:
             assert time.monotonic() < deadline, "the events did not come"
@@ -96,7 +100,7 @@ class KafkaLog(OutboxLog):
                 if events := self.db.read_now(outbox.after, partition, place, 1000):
                     publish(self.cluster, events, partition)
                     self.places[partition] = events[-1].position
-                    published += len(events)
+                    published += sum(event.kind.startswith("source.") for event in events)
             while len(self.records) < published:
                 assert time.monotonic() < deadline, "the records did not come"
                 self.records += [record for record in self.member.consume(1000, 0.1) if record.error() is None]
@@ -263,6 +267,52 @@ def test_what_fails_three_times_is_a_dead_letter_with_error_count_and_first_fail
     tried = len(ledger.tried)
     log.bring(ledger.consumer, LATEST + timedelta(days=1))
     assert len(ledger.tried) == tried, "a dead letter is not tried again by itself"
+
+
+def published_deaths(log: OutboxLog) -> list[DeadEvent]:
+    wanted = text("SELECT CAST(payload AS TEXT) FROM event_outbox WHERE domain = 'dlq' ORDER BY id")
+    found = log.db.read_now(lambda conn: list(conn.execute(wanted).scalars()))
+    return [msgspec.json.decode(payload, type=DeadEvent) for payload in found]
+
+
+def test_a_dead_letter_is_published_with_the_event_and_its_error(log: OutboxLog) -> None:  # E12
+    log.append(1, 2)
+    for now in (NOON, LATER, LATEST):
+        log.bring(Ledger(only(1)).consumer, now)
+    (letter,), (dead,) = kept(log, "dead"), published_deaths(log)
+    assert (dead.consumer, dead.event_id, dead.event_kind) == ("recorder", letter.event.event_id, "source.retired")
+    assert (dead.event_key, dead.attempts, dead.error) == ("source:1", 3, letter.error)
+    assert json.loads(dead.payload) == json.loads(letter.event.data)
+
+
+def test_the_death_of_a_death_is_not_published(log: OutboxLog) -> None:  # E12
+    def handle(conn: Connection, events: list[LoggedEvent]) -> None:
+        raise RuntimeError("never")
+
+    died = LoggedEvent(LogPosition(0, 1), uuid7(), EVENT_DEAD.name, 1, "consumer:x", None, None, None, NOON, "{}")
+    failing = Consumer("failing", frozenset({EVENT_DEAD.name}), handle)
+    log.db.write_now(delivery.deliver, failing, 0, [died], NOON)
+    log.db.write_now(delivery.retry, failing, 0, LATER)
+    assert [letter.event.kind for letter in kept(log, "dead")] == [EVENT_DEAD.name]
+    assert published_deaths(log) == []
+
+
+def test_the_inbox_says_what_was_handled_when_for_whom_and_how_long_it_took(log: OutboxLog) -> None:  # E12
+    mine = an_event(3)._replace(tenant_id=1, user_id=7)
+    log.append(1, 2)
+    log.db.write_now(lambda conn: outbox.append(conn, [mine], NOON))
+    slow = Ledger(only(2))
+    log.bring(slow.consumer)
+    slow.fails = only()
+    log.bring(slow.consumer, LATER)
+    found = log.db.read_now(inbox.history, "recorder")
+    assert sorted((one.kind, one.user_id, one.consumed_at) for one in found if one.user_id is None) == [
+        ("source.retired", None, NOON),
+        ("source.retired", None, LATER),
+    ]
+    assert [(one.user_id, one.consumed_at) for one in found if one.user_id] == [(7, NOON)]
+    assert all(one.milliseconds is not None and one.milliseconds >= 0 for one in found)
+    assert [one.event_id for one in found] == sorted((one.event_id for one in found), reverse=True)
 
 
 def test_the_jitter_spreads_what_failed_together(log: OutboxLog) -> None:

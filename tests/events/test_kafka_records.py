@@ -108,6 +108,11 @@ def test_every_kind_of_event_has_a_topic() -> None:
     assert len(declared) == len(DOMAINS) + 1
 
 
+def test_there_are_topics_for_the_fleet_operations_and_dead_letters() -> None:  # E12
+    declared = {topic.name for topic in topics(CLUSTER, timedelta(days=7))}
+    assert declared > {"events.miner", "events.treasury", "events.ops", "events.dlq", "events.post", "events.source"}
+
+
 @pytest.mark.parametrize("name", list(deploy_files()))
 def test_the_shipped_files_are_what_the_set_up_makes(name: str) -> None:
     assert (DEPLOY / name).read_text() == deploy_files()[name], "run `.venv/bin/python scripts/reference.py`"

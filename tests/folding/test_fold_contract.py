@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
+import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from api.running import Running, running
 from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, fold, publish
+from headwater import wire
+from headwater.cli.commands import app
 from headwater.consumers.fold import FoldOptions
+from headwater.errors import BadSetting
 from headwater.ids import uuid7
+from headwater.settings import load
 from headwater.store.stories import runs
 from headwater.wire import utc_now
 from support.posts import a_post
@@ -173,3 +182,150 @@ def test_a_search_for_stories_that_takes_too_long_falls_back_to_repeats(store_ur
         assert "too long" in run["degraded"]
         assert client.get(f"/api/deduplicate/tasks/{run['task_id']}").json()["result"]["degraded"] == run["degraded"]
     assert FoldOptions().story_seconds is None, "what is folded after the crawl takes its time"
+
+
+ENDLESS_RUN = """
+import asyncio, sys
+from datetime import timedelta
+from headwater import wire
+from headwater.app import groups, stories
+from headwater.consumers.fold import FoldOptions
+from headwater.settings import load
+
+async def endless(*args, **kwargs):
+    print("begun", flush=True)
+    await asyncio.sleep(3600)
+
+groups.LEASE, groups.RENEW_SECONDS, stories.fold_posts = timedelta(seconds=2), 0.2, endless
+parts = wire.open_parts(load({"HEADWATER_DATABASE_URL": sys.argv[1]}))
+reader, ids = wire.prepare_store(parts), [int(one) for one in sys.argv[2:]]
+asyncio.run(groups.run_task(parts.db, parts.folding, reader, ids, FoldOptions(), parts.now, batch_size=10))
+"""
+
+
+def test_a_run_has_its_posts_until_it_ends_or_its_process_is_killed(store_url: str) -> None:  # C12
+    with running(store_url) as headwater:
+        ids = publish(headwater, FLOOD, FLOOD_AGAIN)
+        client = headwater.program()
+        words = [sys.executable, "-c", ENDLESS_RUN, store_url, *map(str, ids)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"begun\n"
+            time.sleep(3)  # longer than its lease, which it renews
+            assert client.post("/api/deduplicate/batch", {"post_ids": ids}).status == 409
+            process.kill()
+        deadline = time.monotonic() + 60
+        while (answer := client.post("/api/deduplicate/batch", {"post_ids": ids})).status == 409:
+            assert time.monotonic() < deadline, "the posts of a dead run are still taken"
+            time.sleep(0.2)
+        assert answer.json()["decided"] == 2
+
+
+def joined(headwater: Running, ids: list[int], **config: Any) -> list[str]:
+    """The rules by which posts would join others."""
+    body = {"post_ids": ids, "config": {"deduplication_method": "manual", **config}}
+    answer = headwater.program().post("/api/deduplicate/batch", body)
+    assert answer.status == 200, answer.text
+    return [one["rule"] for one in answer.json()["joined"]]
+
+
+def test_the_configuration_of_the_server_holds_for_runs_until_they_say_otherwise(store_url: str) -> None:  # C14
+    settings = {"FOLD_EXACT": "false", "FOLD_THRESHOLD": "0.1", "FOLD_METHOD": "hybrid", "FOLD_BATCH_SIZE": "7"}
+    with running(store_url, **{f"HEADWATER_{name}": value for name, value in settings.items()}) as headwater:
+        ids = publish(headwater, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
+        assert joined(headwater, ids) == ["story"]
+        assert joined(headwater, ids, enable_exact_duplicate=True) == ["exact", "story"]
+        assert joined(headwater, ids, enable_exact_duplicate=True, deduplication_method="hybrid") == ["exact"]
+        assert headwater.program().get("/api/folding/runs").json() == {
+            "similarity_threshold": 0.1,
+            "enable_exact_duplicate": False,
+            "enable_similar_content": True,
+            "deduplication_method": "hybrid",
+            "use_embedding_model": False,
+            "embedding_model": "wordllama",
+            "batch_size": 7,
+        }
+
+
+def test_what_a_reader_chose_holds_for_their_runs_until_one_says_otherwise(on_both: Running) -> None:  # C8, C14
+    ids = publish(on_both, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
+    client = on_both.program()
+    assert joined(on_both, ids) == ["exact", "story"]
+    chosen = client("PUT", "/api/folding/runs", {"enable_similar_content": False, "batch_size": 20})
+    assert chosen.json()["enable_similar_content"] is False
+    assert client.get("/api/folding/runs").json()["batch_size"] == 20
+    assert client.get("/api/folding").json() == {"level": "stories", "threshold": 0.0}
+    assert joined(on_both, ids) == ["exact"]
+    assert joined(on_both, ids, enable_similar_content=True) == ["exact", "story"]
+    assert client("PUT", "/api/folding", {"level": "repeats"}).json() == {"level": "repeats", "threshold": 0.0}
+    assert client.get("/api/folding/runs").json()["batch_size"] == 20
+    assert client("PUT", "/api/folding/runs", {}).json()["batch_size"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("similarity_threshold", 1.5),
+        ("similarity_threshold", "0.5"),
+        ("enable_exact_duplicate", 1),
+        ("enable_similar_content", "no"),
+        ("deduplication_method", "magic"),
+        ("use_embedding_model", True),
+        ("embedding_model", "text-embedding-3-small"),
+        ("batch_size", 0),
+        ("colour", "red"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused_by_its_name(headwater: Running, field: str, value: Any) -> None:  # C8, C14
+    client = headwater.program()
+    for method, path, body in (
+        ("PUT", "/api/folding/runs", {field: value}),
+        ("POST", "/api/deduplicate/batch", {"post_ids": [1], "config": {field: value}}),
+    ):
+        answer = client(method, path, body)
+        assert (answer.status, answer.json()["code"]) == (400, "bad_configuration")
+        assert answer.json()["field"].endswith(field)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("HEADWATER_FOLD_THRESHOLD", "2"),
+        ("HEADWATER_FOLD_EXACT", "perhaps"),
+        ("HEADWATER_FOLD_SIMILAR", "perhaps"),
+        ("HEADWATER_FOLD_METHOD", "magic"),
+        ("HEADWATER_FOLD_EMBEDDINGS", "perhaps"),
+        ("HEADWATER_FOLD_EMBEDDING_MODEL", "text-embedding-3-small"),
+        ("HEADWATER_FOLD_BATCH_SIZE", "0"),
+    ],
+)
+def test_a_setting_of_folding_that_cannot_be_is_refused_by_its_name(variable: str, value: str) -> None:  # C14
+    with pytest.raises(BadSetting, match=f"^{variable}: "):
+        load({variable: value})
+
+
+@pytest.mark.parametrize(
+    ("method", "entries"),
+    [("auto", 1), ("hybrid", 2), ("manual", 3)],
+)
+def test_the_method_says_what_is_folded_of_what_arrives(store_url: str, method: str, entries: int) -> None:  # C14
+    with running(store_url, HEADWATER_FOLD_METHOD=method) as headwater:
+        ids = publish(headwater, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
+        asyncio.run(wire.catch_up(headwater.parts))
+        client = headwater.program()
+        assert len(client.get("/api/stream").json()["items"]) == entries
+        asked = client.post("/api/deduplicate/batch", {"post_ids": ids, "config": {"deduplication_method": "auto"}})
+        assert asked.json()["decided"] == (3 if method == "manual" else 0)
+
+
+def test_the_terminal_folds_as_it_is_told_and_else_as_chosen(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:  # C14
+    monkeypatch.setenv("HEADWATER_DATABASE_URL", store_url)
+    with running(store_url) as headwater:
+        publish(headwater, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
+        headwater.program()("PUT", "/api/folding/runs", {"enable_exact_duplicate": False})
+        for words, count in (((), 1), (("--exact",), 2), (("--exact", "--no-similar"), 1), (("--threshold", "1"), 0)):
+            ran = CliRunner().invoke(app, ["dedup", "run", "--method", "manual", *words], catch_exceptions=False)
+            assert ran.output.splitlines()[-1] == f"3 posts decided, {count} would join a story."
+        assert CliRunner().invoke(app, ["dedup", "run", "--method", "magic"]).exit_code != 0

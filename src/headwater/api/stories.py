@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Body, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from headwater.app import groups, stories
-from headwater.app.groups import DeduplicationType, TaskJson
+from headwater.app.groups import ConfigurationJson, DeduplicationType, FoldConfiguration, TaskJson
 from headwater.app.shapes import PageJson, shaped
 from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFolding
 from headwater.app.tellings import LeadsJson, MemberJson
-from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadConfiguration
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
@@ -21,9 +20,9 @@ from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Sh
 from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000
-EMBEDDING_MODEL = "wordllama"
 DOCUMENTED_THRESHOLD = 0.85
 _WRONG_FORM = refusals(400)
+M = TypeVar("M", bound=BaseModel)
 
 router = APIRouter(prefix="/api", tags=["stories"], route_class=JsonRoute)
 
@@ -35,26 +34,29 @@ ForEverybody = Annotated[bool, Query(description="for everybody who uses this se
 
 
 class Configuration(BaseModel):
-    """What one run may fold."""
+    """How to fold. What is null is as the reader chose (`/api/folding/runs`), else as the server is set."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"similarity_threshold": 0.7}})
 
     similarity_threshold: Share | None = Field(
         default=None,
-        description="fold only what scores at least this; null: 0.85 with `tweet_ids`, 0 with `post_ids`",
+        description="fold only what scores at least this; if nobody chose: 0.85 with `tweet_ids`, 0 with `post_ids`",
     )
-    enable_exact_duplicate: Flag = Field(default=True, description="fold exact repeats")
-    enable_similar_content: Flag = Field(default=True, description="fold similar posts and stories")
-    deduplication_method: Literal["auto", "manual", "hybrid"] = Field(
-        default="auto", description="auto folds; manual only says what it would fold; hybrid folds exact repeats alone"
+    enable_exact_duplicate: Flag | None = Field(default=None, description="fold exact repeats")
+    enable_similar_content: Flag | None = Field(default=None, description="fold similar posts and stories")
+    deduplication_method: Literal["auto", "manual", "hybrid"] | None = Field(
+        default=None, description="auto folds; manual only says what it would fold; hybrid folds exact repeats alone"
     )
     use_embedding_model: Flag | None = Field(
-        default=None, description="what this server was started with (HEADWATER_FOLD_EMBEDDINGS) decides"
+        default=None, description="whether the meaning of words helps; it has to be installed on the server"
     )
-    embedding_model: str | None = Field(default=None, description="there is one: wordllama")
-    batch_size: int = Field(
-        default=1000, ge=1, le=MOST_POSTS, strict=True, description="how many posts are decided in one transaction"
+    embedding_model: Literal["wordllama"] | None = Field(default=None, description="there is one: wordllama")
+    batch_size: Annotated[int, Strict(), Field(ge=1, le=MOST_POSTS)] | None = Field(
+        default=None, description="how many posts are decided in one transaction"
     )
+
+    def chosen(self) -> FoldConfiguration:
+        return FoldConfiguration(**self.model_dump())
 
 
 class Batch(BaseModel):
@@ -91,17 +93,18 @@ class Folding(BaseModel):
 async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]) -> Run:
     """Posts that were decided about already are skipped. A wrong configuration is a 400 that names the field. While
     another run decides about one of these posts, it is a 409. The result can be asked for by its `task_id`."""
-    batch = checked(wanted, embeddings=parts.settings.fold_embeddings)
+    batch = checked(Batch, wanted)
+    own = await parts.db.read(groups.chosen_configuration, reader)
+    config = batch.config.chosen().over(own).over(parts.fold_configuration)
+    usual = DOCUMENTED_THRESHOLD if "tweet_ids" in wanted else 0.0
     run = await groups.run_task(
         parts.db,
-        parts.folding,
+        parts.folding_with(embeddings=config.use_embedding_model is True, field="config.use_embedding_model"),
         reader,
         batch.post_ids,
-        how_to_fold(batch.config, DOCUMENTED_THRESHOLD if "tweet_ids" in wanted else 0.0)._replace(
-            story_seconds=parts.settings.fold_run_seconds
-        ),
+        config.options(usual)._replace(story_seconds=parts.settings.fold_run_seconds),
         parts.now,
-        batch_size=batch.config.batch_size,
+        batch_size=config.batch_size or MOST_POSTS,
     )
     parts.new_events.send()
     return shaped(Run, run)
@@ -243,6 +246,31 @@ async def choose_folding(parts: WithParts, reader: CurrentReader, wanted: Foldin
     return shaped(FoldingJson, await parts.db.write(stories.choose_folding, reader, wanted.level, wanted.threshold))
 
 
+@router.get("/folding/runs", summary="How the runs fold that you ask for", dependencies=[needs("posts:read")])
+async def show_configuration(parts: WithParts, reader: CurrentReader) -> ConfigurationJson:
+    """What you chose, over what the server is set to."""
+    own = await parts.db.read(groups.chosen_configuration, reader)
+    return shaped(ConfigurationJson, own.over(parts.fold_configuration))
+
+
+@router.put(
+    "/folding/runs",
+    summary="Choose how the runs fold that you ask for",
+    responses=_WRONG_FORM,
+    dependencies=[needs("posts:write")],
+)
+async def choose_configuration(
+    parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]
+) -> ConfigurationJson:
+    """It replaces what you chose before. What is null or left out is as the server is set to. A wrong value is a 400
+    that names the field."""
+    chosen = checked(Configuration, wanted).chosen()
+    if chosen.use_embedding_model:
+        parts.folding_with(embeddings=True, field="use_embedding_model")
+    await parts.db.write(groups.choose_configuration, reader, chosen)
+    return shaped(ConfigurationJson, chosen.over(parts.fold_configuration))
+
+
 @router.put(
     "/folding/sources/{source_id}",
     summary="Choose whether posts of a source are folded",
@@ -259,33 +287,11 @@ async def choose_source(
     return {"fold": fold}
 
 
-def checked(wanted: dict[str, Any], *, embeddings: bool) -> Batch:
-    """Reads a batch. Raises BadConfiguration, which names the first field that is wrong."""
+def checked(shape: type[M], wanted: dict[str, Any]) -> M:
+    """Reads a body. Raises BadConfiguration, which names the first field that is wrong."""
     try:
-        batch = Batch.model_validate(wanted)
+        return shape.model_validate(wanted)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(place) for place in first["loc"])
         raise BadConfiguration(f"{field}: {first['msg']}.", field=field) from None
-    use = batch.config.use_embedding_model
-    if use is not None and use != embeddings:
-        words = "with" if embeddings else "without"
-        raise BadConfiguration(
-            f"config.use_embedding_model: this server folds {words} one (HEADWATER_FOLD_EMBEDDINGS).",
-            field="config.use_embedding_model",
-        )
-    if batch.config.embedding_model not in (None, EMBEDDING_MODEL):
-        raise BadConfiguration(
-            f"config.embedding_model: there is only {EMBEDDING_MODEL}.", field="config.embedding_model"
-        )
-    return batch
-
-
-def how_to_fold(config: Configuration, threshold: float = 0.0) -> FoldOptions:
-    """Returns what a run may fold. `threshold` counts if the configuration has none."""
-    return FoldOptions(
-        threshold=threshold if config.similarity_threshold is None else config.similarity_threshold,
-        exact=config.enable_exact_duplicate,
-        similar=config.enable_similar_content and config.deduplication_method != "hybrid",
-        dry=config.deduplication_method == "manual",
-    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
@@ -14,7 +16,7 @@ from headwater.app.posts import time_named
 from headwater.app.shapes import Example, Time, example, shaped
 from headwater.app.stories import FoldRun, Group, Run
 from headwater.consumers.fold import Folding, FoldOptions
-from headwater.errors import BadInput, BeingDecided, HeadwaterError, NotFound
+from headwater.errors import BadInput, BeingDecided, HeadwaterError, NotFound, StoreUnavailable
 from headwater.events.catalogue import STORY_RUN_FINISHED, RunFacts
 from headwater.ids import uuid7
 from headwater.model import Reader
@@ -24,12 +26,50 @@ from headwater.store.log import outbox
 from headwater.store.stories import runs
 from headwater.store.stories.runs import FoldRunRow
 
-LEASE = timedelta(minutes=10)
+LEASE = timedelta(seconds=15)  # of a run whose process has ended
+RENEW_SECONDS = 3.0
 LOOKED_AT = 100
 MOST_LOOKED_AT = 5000
 DEDUPLICATION_TYPES = ("exact_duplicate", "similar_content")
 DeduplicationType = Literal["exact_duplicate", "similar_content"]
 _INTERRUPTED = "It was interrupted. What it had decided stays decided; ask again for the rest."
+
+
+class FoldConfiguration(NamedTuple):
+    """How to fold, as the server, a reader or a run has it. None: it says nothing about that."""
+
+    similarity_threshold: float | None = None
+    enable_exact_duplicate: bool | None = None
+    enable_similar_content: bool | None = None
+    deduplication_method: str | None = None
+    use_embedding_model: bool | None = None
+    embedding_model: str | None = None
+    batch_size: int | None = None
+
+    def over(self, other: FoldConfiguration) -> FoldConfiguration:
+        """Returns this one, with what it does not say taken from the other."""
+        said = {name: value for name, value in self._asdict().items() if value is not None}
+        return other._replace(**said)
+
+    def options(self, threshold: float = 0.0) -> FoldOptions:
+        """Returns what may be folded. `threshold` counts if nobody has set one."""
+        return FoldOptions(
+            threshold=threshold if self.similarity_threshold is None else self.similarity_threshold,
+            exact=self.enable_exact_duplicate is not False,
+            similar=self.enable_similar_content is not False and self.deduplication_method != "hybrid",
+            dry=self.deduplication_method == "manual",
+        )
+
+
+def chosen_configuration(conn: Connection, reader: Reader) -> FoldConfiguration:
+    """Returns what a reader has chosen for the runs that they ask for."""
+    return FoldConfiguration(**runs.configuration_of(conn, reader))
+
+
+def choose_configuration(conn: Connection, reader: Reader, chosen: FoldConfiguration) -> None:
+    runs.save_configuration(
+        conn, reader, {name: value for name, value in chosen._asdict().items() if value is not None}
+    )
 
 
 class GroupFilter(NamedTuple):
@@ -112,14 +152,25 @@ async def run_task(
         raise BeingDecided(
             "Another run decides about some of these posts. Try again in a moment.", post_ids=taken[:100]
         )
+    renewing = asyncio.create_task(_renew(db, task_id, now))
     try:
         run = await folding.fold_posts(db, folder, reader, ids, how, now(), batch_size=batch_size)
     except HeadwaterError as error:
         await db.write(runs.finish, task_id, "failed", now(), error=error.detail)
         raise
+    finally:
+        renewing.cancel()
     run = run._replace(task_id=task_id)
     await db.write(_finish, reader, run, now())
     return run
+
+
+async def _renew(db: Database, task_id: str, now: Callable[[], datetime]) -> None:
+    """Keeps the posts of a run until it is cancelled. If the process ends, they are free again after `LEASE`."""
+    while True:
+        await asyncio.sleep(RENEW_SECONDS)
+        with contextlib.suppress(StoreUnavailable):
+            await db.write(runs.renew, task_id, now() + LEASE)
 
 
 def _finish(conn: Connection, reader: Reader, run: FoldRun, now: datetime) -> None:
@@ -144,6 +195,21 @@ def task(conn: Connection, reader: Reader, task_id: str, now: datetime) -> FoldR
     if found.status == "running" and found.lease_until <= now:
         return found._replace(status="failed", error=_INTERRUPTED)
     return found
+
+
+class ConfigurationJson(TypedDict):
+    """How the runs fold that you ask for: your choices over those of the server."""
+
+    similarity_threshold: Annotated[
+        float | None,
+        Example(0.7, "fold only what scores at least this; null: 0.85 with `tweet_ids`, 0 with `post_ids`"),
+    ]
+    enable_exact_duplicate: Annotated[bool, Example(True)]
+    enable_similar_content: Annotated[bool, Example(True)]
+    deduplication_method: Annotated[str, Example("auto", "auto, manual or hybrid")]
+    use_embedding_model: Annotated[bool, Example(False)]
+    embedding_model: Annotated[str, Example("wordllama")]
+    batch_size: Annotated[int, Example(1000)]
 
 
 class TaskJson(TypedDict):

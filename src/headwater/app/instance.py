@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 
 from sqlalchemy import Connection
 
@@ -123,6 +124,11 @@ def compiled_parts() -> dict[str, bool]:
     from headwater.dedup.repeat_index import IS_COMPILED as FOLDING_IS_COMPILED  # only whoever folds or asks loads it
 
     return {"cleaning HTML": text.IS_COMPILED, "folding": FOLDING_IS_COMPILED}
+
+
+def has_embeddings() -> bool:
+    """Whether the model is installed that knows the meaning of words."""
+    return find_spec("wordllama") is not None
 
 
 async def stored_x_token(db: Database, unseal: Callable[[bytes], str]) -> str:

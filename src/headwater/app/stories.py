@@ -256,11 +256,18 @@ def check_visible(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> 
 
 
 def fold_now(
-    db: Database, folder: Folding, post_ids: Sequence[int] | None, how: FoldOptions, now: Callable[[], datetime]
+    db: Database,
+    folder: Folding,
+    post_ids: Sequence[int] | None,
+    how: FoldOptions,
+    now: Callable[[], datetime],
+    *,
+    batch_size: int | None = None,
 ) -> list[Decision]:
     """Folds these posts of whomever, or all that are not decided yet. Returns the decisions."""
     decisions: list[Decision] = []
-    for ids in _in_rounds(post_ids, ROUND) if post_ids else _undecided(db):
+    size = batch_size or ROUND
+    for ids in _in_rounds(post_ids, size) if post_ids else _undecided(db, size):
         decisions += db.write_now(folder.fold, ids, now(), how)
     return decisions
 
@@ -370,9 +377,9 @@ def _in_rounds(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         yield ids[start : start + size]
 
 
-def _undecided(db: Database) -> Iterator[Sequence[int]]:
+def _undecided(db: Database, size: int) -> Iterator[Sequence[int]]:
     after = 0
-    while ids := db.read_now(stories.undecided_after, after, ROUND):
+    while ids := db.read_now(stories.undecided_after, after, size):
         yield ids
         after = ids[-1]
 

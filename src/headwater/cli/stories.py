@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from headwater.app import samples, stories
+from headwater.app import groups, samples, stories
+from headwater.app.groups import FoldConfiguration
 from headwater.app.shapes import shaped
 from headwater.app.stories import DecisionJson, GroupJson
 from headwater.app.tellings import LeadsJson
 from headwater.cli.session import PostId, ago, json_line, opened, say, table
-from headwater.consumers.fold import FoldOptions
 
 app = typer.Typer(help="Which posts are one story, and why.", no_args_is_help=True)
 
@@ -21,27 +21,43 @@ app = typer.Typer(help="Which posts are one story, and why.", no_args_is_help=Tr
 SAMPLE_HOURS = 72
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Method = Literal["auto", "manual", "hybrid"]
 StoryId = Annotated[int, typer.Argument(help="Id of a story, or of any post in it.", min=1)]
 
 
 @app.command("run")
 def run(
     posts: Annotated[list[int] | None, typer.Option(help="Id of a post; none: all that are not decided yet.")] = None,
-    threshold: Annotated[float, typer.Option(help="Fold only what scores at least this.", min=0, max=1)] = 0.0,
+    threshold: Annotated[float | None, typer.Option(help="Fold only what scores at least this.", min=0, max=1)] = None,
+    exact: Annotated[bool | None, typer.Option(help="Fold exact repeats.")] = None,
+    similar: Annotated[bool | None, typer.Option(help="Fold similar posts and stories.")] = None,
+    method: Annotated[
+        Method | None, typer.Option(help="auto folds; manual only says what it would fold; hybrid folds exact repeats.")
+    ] = None,
+    embeddings: Annotated[bool | None, typer.Option(help="Let the meaning of words help.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Posts in one transaction.", min=1, max=10_000)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be folded.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Decide about posts now. Those that were decided about already are skipped."""
-    how = FoldOptions(threshold=threshold, dry=dry_run)
-    with opened() as (parts, _):
-        decisions = stories.fold_now(parts.db, parts.folding, posts, how, parts.now)
+    """Decide about posts now. Those that were decided about already are skipped.
+
+    What no option says is as you chose for runs (`PUT /api/folding/runs`), or as the settings have it.
+    """
+    asked = FoldConfiguration(threshold, exact, similar, method, embeddings, batch_size=batch_size)
+    with opened() as (parts, owner):
+        own = parts.db.read_now(groups.chosen_configuration, owner)
+        config = asked.over(own).over(parts.fold_configuration)
+        how = config.options()
+        how = how._replace(dry=how.dry or dry_run)
+        folder = parts.folding_with(embeddings=config.use_embedding_model is True, field="--embeddings")
+        decisions = stories.fold_now(parts.db, folder, posts, how, parts.now, batch_size=config.batch_size)
     joined = [one for one in decisions if one.rule != "first"]
     if as_json:
         json_line({"decided": len(decisions), "joined": [shaped(DecisionJson, one) for one in joined]})
         return
     rows = [(one.post_id, one.story_id, one.rule, one.score, one.why) for one in joined]
     table("", ("post", "story", "rule", "score", "why"), rows)
-    say(f"{len(decisions)} posts decided, {len(joined)} {'would join' if dry_run else 'joined'} a story.")
+    say(f"{len(decisions)} posts decided, {len(joined)} {'would join' if how.dry else 'joined'} a story.")
 
 
 @app.command("show")

@@ -48,10 +48,24 @@ EVERYTHING = FoldOptions()
 
 
 class Folding:
-    """Decides which posts are one story, for one process. `level` is stories, repeats or off."""
+    """Decides which posts are one story, for one process. `level` is stories, repeats or off.
 
-    def __init__(self, *, window: timedelta, level: str = "stories", embeddings: bool = False) -> None:
+    `arriving` says what is folded of the posts that arrive, `batch` of them in one transaction. If that is a dry run,
+    nothing is folded until somebody asks for it.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: timedelta,
+        level: str = "stories",
+        embeddings: bool = False,
+        arriving: FoldOptions = EVERYTHING,
+        batch: int = BATCH,
+    ) -> None:
         self._window = window
+        self._arriving = arriving
+        self._batch = batch
         self._level = level
         self._embeddings = embeddings
         self._engine: Engine | None = None
@@ -80,10 +94,10 @@ class Folding:
 
     def consumer(self) -> Consumer:
         kinds = frozenset({POST_STORED.name, POST_CHANGED.name})
-        return Consumer("fold", kinds, self._handle, batch=BATCH)
+        return Consumer("fold", kinds, self._handle, batch=self._batch)
 
     def _handle(self, conn: Connection, events: list[LoggedEvent]) -> None:
-        if self._level == "off":
+        if self._level == "off" or self._arriving.dry:
             return
         now = events[-1].created_at
         stored, changed = (
@@ -92,7 +106,7 @@ class Folding:
         )
         stories.lock_decisions(conn)
         engine = self._current_index(conn, now)
-        self._fold(conn, engine, [*stored, *self._reopen(conn, engine, changed)], now, EVERYTHING)
+        self._fold(conn, engine, [*stored, *self._reopen(conn, engine, changed)], now, self._arriving)
 
     def _reopen(self, conn: Connection, engine: Engine, post_ids: Sequence[int]) -> list[int]:
         """Drops the decisions about edited posts that stand alone: they may repeat another now. Returns these posts."""

@@ -90,6 +90,17 @@ class AlertFacts(Payload, frozen=True):
     raised_at: Annotated[datetime, Meta(description="when it was raised, ISO 8601")]
 
 
+class DeadEvent(Payload, frozen=True):
+    consumer: Annotated[str, Meta(description="the consumer that could not handle it")]
+    event_id: Annotated[str, Meta(description="the event")]
+    event_kind: Annotated[str, Meta(description="its kind")]
+    event_key: Annotated[str, Meta(description="its key")]
+    event_created_at: Annotated[datetime, Meta(description="when it was published, ISO 8601")]
+    payload: Annotated[str, Meta(description="its data, as text")]
+    error: Annotated[str, Meta(description="why the last attempt failed, for people")]
+    attempts: Annotated[int, Meta(description="how often it was tried")]
+
+
 P = TypeVar("P", bound=Payload)
 
 
@@ -155,6 +166,12 @@ ALERT_RAISED = EventKind(
     "alert.raised", AlertFacts, "user_id", "Something is wrong with crawling. It goes to the person who runs Headwater."
 )
 ALERT_CLEARED = EventKind("alert.cleared", AlertFacts, "user_id", "A problem with crawling is over.")
+EVENT_DEAD = EventKind(
+    "dlq.added",
+    DeadEvent,
+    "consumer",
+    "A consumer has given an event up: it is a dead letter. `headwater dlq` replays or skips it.",
+)
 
 KINDS: tuple[EventKind[Any], ...] = (
     POST_STORED,
@@ -171,9 +188,12 @@ KINDS: tuple[EventKind[Any], ...] = (
     STORY_RUN_FINISHED,
     ALERT_RAISED,
     ALERT_CLEARED,
+    EVENT_DEAD,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
-DOMAINS = tuple(dict.fromkeys(kind.domain for kind in KINDS))
+# Each domain is a topic of Kafka. These three have topics although this version publishes nothing there.
+RESERVED_DOMAINS = ("miner", "treasury", "ops")
+DOMAINS = tuple(dict.fromkeys([*(kind.domain for kind in KINDS), *RESERVED_DOMAINS]))
 
 
 def cloudevent(event: LoggedEvent, source: str) -> bytes:

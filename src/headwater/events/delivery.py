@@ -21,6 +21,7 @@ of a later one, that is the first batch of the next process.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence, Set
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from typing import NamedTuple
 import structlog
 from sqlalchemy import Connection
 
+from headwater.events.catalogue import EVENT_DEAD, DeadEvent
 from headwater.store import sql
 from headwater.store.db import Database, is_the_stores_fault
 from headwater.store.log import dead_letters, inbox, outbox
@@ -108,12 +110,11 @@ def deliver(conn: Connection, consumer: Consumer, partition: int, events: Sequen
         return 0
     blocked = _blocked(conn, consumer, partition, {event.key for event in fresh})
     free = [event for event in fresh if event.key not in blocked]
-    handled, failures = free, list[Failure]()
+    handled, failures, began = free, list[Failure](), time.perf_counter()
     if len(free) == 1 or (free and _attempt(conn, consumer, free) is not None):
         handled, failures = _one_by_one(conn, consumer, free)
-    done = {event.event_id for event in handled}
-    kept = done | {failure.event.event_id for failure in failures}
-    inbox.record(conn, consumer.name, done)
+    inbox.record(conn, consumer.name, handled, now, _milliseconds_since(began))
+    kept = {event.event_id for event in handled} | {failure.event.event_id for failure in failures}
     dead_letters.add_failed(conn, consumer.name, partition, failures, now, _next_try(now))
     dead_letters.add_waiting(conn, consumer.name, partition, [event for event in fresh if event.event_id not in kept])
     return len(fresh)
@@ -122,11 +123,13 @@ def deliver(conn: Connection, consumer: Consumer, partition: int, events: Sequen
 def retry(conn: Connection, consumer: Consumer, partition: int, now: datetime, limit: int = 50) -> None:
     """Retries events that are due. One that fails again is a dead letter. Then releases what waited for them."""
     for dead_letter in dead_letters.due(conn, consumer.name, partition, now, limit):
+        began = time.perf_counter()
         error = _attempt(conn, consumer, [dead_letter.event])
         if error is None:
-            _handled_after_all(conn, dead_letter)
+            _handled_after_all(conn, dead_letter, now, began)
         else:
             dead_letters.mark_dead(conn, dead_letter, error, now)
+            publish_dead(conn, consumer.name, dead_letter.event, dead_letter.attempts + 1, error, now)
             log.error("event.dead", consumer=consumer.name, event_id=dead_letter.event.event_id, error=error)
         release(conn, consumer, partition, dead_letter.event.key, now)
 
@@ -138,11 +141,12 @@ def replay_dead_letter(conn: Connection, consumer: Consumer, dead_letter: DeadLe
     """
     if not _is_still_dead(conn, dead_letter):
         return None
+    began = time.perf_counter()
     error = _attempt(conn, consumer, [dead_letter.event])
     if error is not None:
         dead_letters.mark_dead(conn, dead_letter, error, now)
         return error
-    inbox.record(conn, consumer.name, [dead_letter.event.event_id])
+    inbox.record(conn, consumer.name, [dead_letter.event], now, _milliseconds_since(began))
     dead_letters.resolve(conn, dead_letter, "replayed", now)
     release(conn, consumer, dead_letter.partition, dead_letter.event.key, now)
     return None
@@ -162,11 +166,32 @@ def release(conn: Connection, consumer: Consumer, partition: int, key: str, now:
         return
     while waiting := dead_letters.waiting(conn, consumer.name, partition, key):
         for dead_letter in waiting:
+            began = time.perf_counter()
             error, attempts = _try_twice(conn, consumer, dead_letter.event)
             if error is not None:
                 dead_letters.schedule_retry(conn, dead_letter, attempts, error, now, _next_try(now))
                 return
-            _handled_after_all(conn, dead_letter)
+            _handled_after_all(conn, dead_letter, now, began)
+
+
+def publish_dead(conn: Connection, consumer: str, event: LoggedEvent, attempts: int, error: str, now: datetime) -> None:
+    """Publishes that an event is a dead letter, in the transaction that makes it one.
+
+    The death of such an event is not published: a consumer that cannot handle these would never come to an end.
+    """
+    if event.kind == EVENT_DEAD.name:
+        return
+    dead = DeadEvent(
+        consumer=consumer,
+        event_id=event.event_id,
+        event_kind=event.kind,
+        event_key=event.key,
+        event_created_at=event.created_at,
+        payload=event.data,
+        error=error,
+        attempts=attempts,
+    )
+    outbox.append(conn, [EVENT_DEAD(dead, once=f"{consumer}:{event.event_id}:{now.isoformat()}")], now)
 
 
 def _blocked(
@@ -249,9 +274,13 @@ def _is_still_dead(conn: Connection, dead_letter: DeadLetter) -> bool:
     return found is not None and found.state == "dead"
 
 
-def _handled_after_all(conn: Connection, dead_letter: DeadLetter) -> None:
-    inbox.record(conn, dead_letter.consumer, [dead_letter.event.event_id])
+def _handled_after_all(conn: Connection, dead_letter: DeadLetter, now: datetime, began: float) -> None:
+    inbox.record(conn, dead_letter.consumer, [dead_letter.event], now, _milliseconds_since(began))
     dead_letters.remove(conn, dead_letter)
+
+
+def _milliseconds_since(began: float) -> float:
+    return (time.perf_counter() - began) * 1000
 
 
 def _next_try(now: datetime) -> datetime:
@@ -323,6 +352,7 @@ def _retry_or_give_up(
 ) -> None:
     if attempt > MAX_ATTEMPTS:
         dead_letters.mark_dead(conn, dead_letter, _died(attempt), now())
+        publish_dead(conn, consumer.name, dead_letter.event, dead_letter.attempts + 1, _died(attempt), now())
     else:
         retry(conn, consumer, partition, now(), limit=1)
     inbox.end_handling_one(conn, consumer.name, partition, dead_letter.event.event_id)
@@ -339,6 +369,7 @@ def _one_or_give_up(
 ) -> int:
     if attempt > MAX_ATTEMPTS and event.kind in consumer.kinds:
         dead_letters.add_dead(conn, consumer.name, partition, event, attempt - 1, _died(attempt), now())
+        publish_dead(conn, consumer.name, event, attempt - 1, _died(attempt), now())
         log.error("event.dead", consumer=consumer.name, event_id=event.event_id, error=_died(attempt))
     moved = deliver_batch(conn, consumer, partition, [event], now())
     inbox.end_handling_one(conn, consumer.name, partition, event.event_id)

@@ -20,10 +20,11 @@ from headwater.accounts.callers import Callers
 from headwater.accounts.scopes import SCOPES
 from headwater.accounts.vault import Vault, has_key_in, key_in
 from headwater.app import instance
+from headwater.app.groups import FoldConfiguration
 from headwater.consumers import search, webhooks
 from headwater.consumers.fold import Folding
 from headwater.coordination.rate_limits import Limit, RateLimits
-from headwater.errors import BadSetting, StatusRefused
+from headwater.errors import BadConfiguration, BadSetting, StatusRefused
 from headwater.events.delivery import Consumer
 from headwater.fetch.body import unpacked
 from headwater.fetch.client import Client
@@ -121,14 +122,48 @@ class Parts:
         """Whether consumers follow the outbox by cursors. Otherwise they follow Kafka."""
         return self.settings.kafka_bootstrap_servers is None
 
+    @property
+    def fold_configuration(self) -> FoldConfiguration:
+        """How this server folds, unless a reader or a run says otherwise."""
+        settings = self.settings
+        return FoldConfiguration(
+            settings.fold_threshold,
+            settings.fold_exact,
+            settings.fold_similar,
+            settings.fold_method,
+            settings.fold_embeddings,
+            settings.fold_embedding_model,
+            settings.fold_batch_size,
+        )
+
     @cached_property
     def folding(self) -> Folding:
         """Decides in this process which posts are one story."""
+        return self._folding(embeddings=self.settings.fold_embeddings)
+
+    @cached_property
+    def _other_folding(self) -> Folding:
+        return self._folding(embeddings=not self.settings.fold_embeddings)
+
+    def _folding(self, *, embeddings: bool) -> Folding:
         return Folding(
             window=timedelta(hours=self.settings.fold_window_hours),
             level=self.settings.fold,
-            embeddings=self.settings.fold_embeddings,
+            embeddings=embeddings,
+            arriving=self.fold_configuration.options(),
+            batch=self.settings.fold_batch_size,
         )
+
+    def folding_with(self, *, embeddings: bool, field: str) -> Folding:
+        """Returns what folds with embeddings or without them. The one that this server does not use by itself has an
+        index of its own, which is built when it is first asked for."""
+        if embeddings == self.settings.fold_embeddings:
+            return self.folding
+        if embeddings and not instance.has_embeddings():
+            raise BadConfiguration(
+                f"{field}: embeddings are not installed here (pip install headwater[embeddings]).", field=field
+            )
+        return self._other_folding
 
     @property
     def usual_interval(self) -> timedelta:

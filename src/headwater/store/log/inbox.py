@@ -1,13 +1,30 @@
-"""The inbox: which events have had their effect in a consumer, and which it has begun to handle."""
+"""The inbox: which events have had their effect in a consumer, when and how long it took; and which it has begun."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from headwater.store.log.outbox import LoggedEvent
 from headwater.store.sql import Prepared, portable
+
+
+class Handled(NamedTuple):
+    """An event that had its effect in a consumer. The last four are None where an older Headwater handled it.
+
+    `milliseconds` is its share of the time that its batch took.
+    """
+
+    consumer: str
+    event_id: str
+    kind: str | None
+    user_id: int | None
+    consumed_at: datetime | None
+    milliseconds: float | None
+
 
 BATCH = ""  # the attempt at a whole batch; the attempt at one event has the event's id
 
@@ -20,9 +37,16 @@ _known = Prepared(
         (SELECT 1 FROM consumer_inbox i WHERE i.consumer = wanted.consumer AND i.event_id = wanted.id LIMIT 1) UNION ALL
         (SELECT 1 FROM event_dlq d WHERE d.consumer = wanted.consumer AND d.event_id = wanted.id LIMIT 1)) AS met""",
 )
+_COLUMNS = "consumer, event_id, kind, user_id, consumed_at, milliseconds"
 _record = Prepared(
-    sqlite="INSERT INTO consumer_inbox (consumer, event_id) SELECT ?, value FROM json_each(?)",
-    postgresql="INSERT INTO consumer_inbox (consumer, event_id) SELECT ?, unnest(?::text[])",
+    sqlite=f"""INSERT INTO consumer_inbox ({_COLUMNS})
+    SELECT :consumer, value, :kind, :user_id, :now, :milliseconds FROM json_each(:ids)""",
+    postgresql=f"""INSERT INTO consumer_inbox ({_COLUMNS})
+    SELECT :consumer, unnest(:ids::text[]), :kind, :user_id::bigint, :now, :milliseconds""",
+)
+_history = portable(
+    f"SELECT {_COLUMNS} FROM consumer_inbox WHERE consumer = ? AND event_id < ? ORDER BY event_id DESC LIMIT ?",
+    row=Handled,
 )
 _forget = portable("DELETE FROM consumer_inbox WHERE consumer = ? AND event_id < ?")
 _clear = portable("DELETE FROM consumer_inbox WHERE consumer = ?")
@@ -43,10 +67,31 @@ def known(conn: Connection, consumer: str, event_ids: Sequence[str]) -> set[str]
     return set(_known.values(conn, consumer=consumer, ids=list(event_ids)))
 
 
-def record(conn: Connection, consumer: str, event_ids: Iterable[str]) -> None:
-    """Records that these have had their effect. A known event breaks the transaction, and undoes the effect."""
-    if ids := sorted(event_ids):
-        _record.once(conn, consumer, ids)
+def record(
+    conn: Connection, consumer: str, events: Sequence[LoggedEvent], now: datetime, milliseconds: float | None
+) -> None:
+    """Records that these have had their effect, which took so long for all of them together.
+
+    A known event breaks the transaction, and undoes the effect.
+    """
+    alike: dict[tuple[str, int | None], list[str]] = {}
+    for event in events:
+        alike.setdefault((event.kind, event.user_id), []).append(event.event_id)
+    for (kind, user_id), ids in alike.items():
+        _record.once(
+            conn,
+            consumer=consumer,
+            ids=sorted(ids),
+            kind=kind,
+            user_id=user_id,
+            now=now,
+            milliseconds=None if milliseconds is None else round(milliseconds / len(events), 3),
+        )
+
+
+def history(conn: Connection, consumer: str, *, before: str = "g", limit: int = 50) -> list[Handled]:
+    """Returns what the consumer has handled, the newest events first. Ids sort by time; `g` is after all."""
+    return _history.all(conn, consumer, before, limit)
 
 
 def forget_before(conn: Connection, before: datetime) -> int:

@@ -34,10 +34,16 @@ _begin = portable(
     VALUES (:task_id, :tenant_id, :user_id, 'running', :post_ids, :now, :until)"""
 )
 _finish = portable("UPDATE fold_runs SET status = ?, result = ?, error = ?, finished_at = ? WHERE task_id = ?")
+_renew = portable("UPDATE fold_runs SET lease_until = ? WHERE task_id = ? AND status = 'running'")
 _find = portable(
     f"SELECT {columns(FoldRunRow)} FROM fold_runs WHERE task_id = ? AND tenant_id = ? AND user_id = ?", row=FoldRunRow
 )
 _forget = portable("DELETE FROM fold_runs WHERE started_at < ?")
+_configuration = portable("SELECT runs FROM fold_settings WHERE tenant_id = ? AND user_id = ?")
+_save_configuration = portable(
+    """INSERT INTO fold_settings (tenant_id, user_id, level, threshold, runs) VALUES (?, ?, 'stories', 0, ?)
+    ON CONFLICT (tenant_id, user_id) DO UPDATE SET runs = excluded.runs"""
+)
 
 
 def begin(
@@ -75,8 +81,23 @@ def finish(
     _finish.once(conn, status, json_text(dict(result)) if result is not None else None, error, now, task_id)
 
 
+def renew(conn: Connection, task_id: str, until: datetime) -> None:
+    """Keeps the posts of a run until this time."""
+    _renew.once(conn, until, task_id)
+
+
 def find(conn: Connection, reader: Reader, task_id: str) -> FoldRunRow | None:
     return _find.first(conn, task_id, reader.tenant_id, reader.user_id)
+
+
+def configuration_of(conn: Connection, reader: Reader) -> dict[str, Any]:
+    """Returns what the reader has chosen for runs; nothing if there is no choice."""
+    found: dict[str, Any] | None = json_value(_configuration.value(conn, reader.tenant_id, reader.user_id) or "{}")
+    return found or {}
+
+
+def save_configuration(conn: Connection, reader: Reader, chosen: Mapping[str, Any]) -> None:
+    _save_configuration.once(conn, reader.tenant_id, reader.user_id, json_text(dict(chosen)))
 
 
 def _ids(stored: Any) -> list[int]:

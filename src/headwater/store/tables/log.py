@@ -62,12 +62,17 @@ consumer_cursors = sa.Table(
     sa.PrimaryKeyConstraint("consumer", "partition"),
 )
 
-# Which events have had their effect. The ids are sorted by time, so old rows are a range of the key.
+# Which events have had their effect, when, and how long it took. The ids are sorted by time, so old rows are a range of
+# the key.
 consumer_inbox = sa.Table(
     "consumer_inbox",
     metadata,
     sa.Column("consumer", sa.Text, nullable=False),
     sa.Column("event_id", sa.String(36), nullable=False),
+    sa.Column("kind", sa.Text),
+    sa.Column("user_id", BigId),
+    sa.Column("consumed_at", Moment),
+    sa.Column("milliseconds", sa.Float),
     sa.PrimaryKeyConstraint("consumer", "event_id"),
     sqlite_with_rowid=False,
 )

@@ -138,6 +138,7 @@ fold_settings = sa.Table(
     *tenant_and_user(),
     sa.Column("level", sa.String(10), nullable=False),  # off, repeats or stories
     sa.Column("threshold", sa.Float, nullable=False),
+    sa.Column("runs", Json),  # how the runs fold that they ask for; NULL: as the server does
     sa.PrimaryKeyConstraint("tenant_id", "user_id"),
     of_user(),
 )
