@@ -256,7 +256,7 @@ def _job_tools(parts: Parts, force_refresh: bool) -> periodic.JobTools:
     async def left_to_the_dispatcher(_: Parts) -> None:
         return None
 
-    return wire.periodic_tools(parts, left_to_the_dispatcher)
+    return wire.periodic_tools(parts, left_to_the_dispatcher, force_refresh=force_refresh)
 
 
 def plain(result: Any) -> Any:
