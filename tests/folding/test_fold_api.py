@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api.running import Running
-from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, fold, publish
+from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, begins, decide, fold, joins, publish
 from headwater.store import migrate
 from support.posts import a_post
 from support.services import as_owner
@@ -47,6 +47,16 @@ def test_a_story_is_shown_with_its_members_and_reasons(on_both: Running) -> None
     assert [member["post_id"] for member in entry["members"]] == ids[:2]
     assert client.get(f"/api/deduplicate/posts/{ids[2]}").status == 404
     assert client.get("/api/deduplicate/groups/999999").status == 404
+
+
+def test_a_telling_without_a_title_is_shown_by_its_first_words(on_both: Running) -> None:
+    ids = []
+    for place in ("one", "two"):
+        post = a_post(place, content=f"<p>{FLOOD}</p>", created_at=on_both.parts.now())
+        ids += on_both.publish(on_both.source(f"https://{place}.example/feed"), post._replace(title=""))
+    decide(on_both, begins(ids[0]), joins(ids[1], ids[0]))
+    story = on_both.program().get(f"/api/deduplicate/posts/{ids[1]}").json()
+    assert [member["title"] for member in story["members"]] == [FLOOD, FLOOD]
 
 
 def test_a_story_is_undone_once_and_stays_undone(on_both: Running) -> None:  # C5, C9

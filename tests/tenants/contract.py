@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 
 import headwater
 from headwater.app.account import Browser
-from headwater.app.groups import GroupFilter
+from headwater.app.groups import FoldConfiguration, GroupFilter
 from headwater.follow.opml import Outline
 from headwater.follow.pool import Candidate
 from headwater.model import Reader
@@ -136,7 +136,9 @@ VALUES: Mapping[str, Any] = {
     "app.posts.stream_view.wanted": Filter(),
     "app.posts.page.wanted": Filter(),
     "store.stories.folded.save_settings.wanted": FoldSettings("repeats", 0.5),
-    "store.stories.folded.members.wanted": FoldSettings(),
+    "store.stories.folded.entries.wanted": FoldSettings(),
+    "store.stories.runs.save_configuration.chosen": {"batch_size": 10},
+    "app.groups.choose_configuration.chosen": FoldConfiguration(batch_size=10),
     "app.groups.page.wanted": GroupFilter(),
     "app.pool.read_comments.wanted": True,
     "app.crawling.progress.minutes": 10,

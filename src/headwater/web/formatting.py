@@ -228,7 +228,7 @@ def _several(count: int, thing: str) -> str:
 
 def why_folded(member: ShownMember) -> str:
     """Says why a post is in a story."""
-    return member.why or "the first of this story"
+    return member.why or "the first that arrived"
 
 
 def undone_by(parted: PartedStory) -> str:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store import stories
 from headwater.store.posts import search
 from headwater.store.sql import Prepared, columns, portable
 from headwater.store.stories import folded, tellings
@@ -151,7 +150,7 @@ def page(
     limit: int = 50,
 ) -> list[Story]:
     """Returns the next stories after `after`. Posts that were searched for or starred are not folded."""
-    as_of = stories.last_seq(conn)  # before the posts: what arrives in between was not seen
+    as_of = folded.last_arrival(conn, reader)  # before the posts: what arrives in between was not seen
     fold = folded.settings_of(conn, reader)
     alone = fold.level == "off" or wanted.starred or wanted.words is not None
     found = posts_page(conn, reader, wanted, after=after, limit=limit, fold=None if alone else fold)

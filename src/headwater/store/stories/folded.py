@@ -20,11 +20,13 @@ from sqlalchemy import Connection
 
 from headwater.model import Decision, Reader
 from headwater.store.sql import Prepared, portable, row_maker
+from headwater.text import headline
 
 LEVELS = ("off", "repeats", "stories")
 MOST_COUNTED = 1000  # members of one story that are counted
 FEW = 5  # members of one story that the stream shows beside the one that the story is shown as
 LOOKED_AT = 25  # the newest of them, from which these are chosen
+BEGINNING = 1000  # characters in which the first words of a post without a title are looked for
 EVERYTHING = 2**62
 
 
@@ -36,7 +38,10 @@ class FoldSettings(NamedTuple):
 
 
 class ShownMember(NamedTuple):
-    """A post as a member of a story, and why it is one. `seq` is its place in the order of arrival."""
+    """A post as a member of a story, and why it is one. `seq` is its place in the order of arrival.
+
+    A post that has no title is shown by its first words.
+    """
 
     post_id: int
     source_id: int
@@ -164,6 +169,7 @@ _VISIBLE = """JOIN sources s ON s.id = p.source_id
     JOIN subscriptions f ON f.tenant_id = :tenant_id AND f.user_id = :user_id AND f.source_id = p.source_id
     LEFT JOIN post_states state
         ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = p.id"""
+_beginnings = portable(f"SELECT id, substr(content, 1, {BEGINNING}) FROM posts WHERE id IN (?)")
 _described = portable(f"SELECT {_DESCRIBED} FROM posts p {_VISIBLE} WHERE p.id IN (:ids)")
 _rows = portable(
     f"""SELECT {_DESCRIBED}, m.rule, m.score, m.why, m.repeat_id, COALESCE(side.side, m.story_id), m.says_new, m.seq
@@ -188,6 +194,12 @@ _first_of_side = portable(
         sides="""JOIN story_sides s ON s.tenant_id = :tenant_id AND s.post_id = m.post_id
     WHERE s.side = :story_id"""
     )
+)
+# What others follow must not show: not even how much was folded for them.
+_last_arrival = portable(
+    """SELECT m.seq FROM story_members m WHERE EXISTS (SELECT 1 FROM subscriptions f
+        WHERE f.tenant_id = ? AND f.user_id = ? AND f.source_id = m.source_id)
+    ORDER BY m.seq DESC LIMIT 1"""
 )
 _member = row_maker(ShownMember)
 
@@ -306,7 +318,16 @@ def most_telling(newest: Sequence[_Candidate], shown_id: int, few: int = FEW) ->
 def described(conn: Connection, reader: Reader, post_ids: Iterable[int]) -> dict[int, ShownMember]:
     """Returns these members as the reader sees them."""
     rows = _rows.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=list(post_ids))
-    return {one.post_id: one for one in rows}
+    return {one.post_id: one for one in _with_titles(conn, rows)}
+
+
+def _with_titles(conn: Connection, members: list[ShownMember]) -> list[ShownMember]:
+    untitled = [one.post_id for one in members if not one.title]
+    beginnings = dict(_beginnings.all(conn, untitled)) if untitled else {}
+    return [
+        one if one.title else one._replace(title=headline("", beginnings.get(one.post_id, ""), one.url))
+        for one in members
+    ]
 
 
 def story_named(conn: Connection, reader: Reader, story_id: int) -> int | None:
@@ -330,9 +351,14 @@ def arrived(
 
 
 def count_tellings(conn: Connection, reader: Reader, post_id: int) -> int:
-    """Returns how many members the story of a post has, as far as they are counted."""
-    [head] = _heads("stories", False, False).all(conn, **_own(reader, FoldSettings(), [post_id]), most=MOST_COUNTED)
-    return head.tellings
+    """Returns how many members the story of a post has, as far as they are counted; 0 if the reader sees none."""
+    head = _heads("stories", False, False).first(conn, **_own(reader, FoldSettings(), [post_id]), most=MOST_COUNTED)
+    return head.tellings if head else 0
+
+
+def last_arrival(conn: Connection, reader: Reader) -> int:
+    """Returns the place of the newest telling that the reader may see. Whatever arrives later has a higher one."""
+    return int(_last_arrival.value(conn, reader.tenant_id, reader.user_id) or 0)
 
 
 def as_it_was(conn: Connection, reader: Reader, story: Sequence[Decision]) -> list[ShownMember]:
@@ -340,10 +366,11 @@ def as_it_was(conn: Connection, reader: Reader, story: Sequence[Decision]) -> li
     ids = [one.post_id for one in story]
     rows = {row[0]: row for row in _described.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=ids)}
     seen = [one for one in story if one.post_id in rows]
-    return [
+    members = [
         _member((*rows[one.post_id], one.rule, one.score, one.why, one.repeat_id, one.story_id, True, place))
         for place, one in enumerate(seen)
     ]
+    return _with_titles(conn, members)
 
 
 def with_folded(conn: Connection, reader: Reader, post_ids: Sequence[int], as_of: int | None = None) -> list[int]:
