@@ -103,7 +103,7 @@ def test_systemd_accepts_the_units(unit: Path, tmp_path: Path) -> None:
 
 def chart(*words: str) -> list[dict[str, Any]]:
     """Returns the objects that the chart makes."""
-    found = tool("helm", "template", "example", str(CHART), *words)
+    found = tool("helm", "template", "example", str(CHART), "--kube-version", "1.30.0", *words)
     return [one for one in yaml.safe_load_all(found) if one]
 
 

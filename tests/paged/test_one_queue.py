@@ -46,7 +46,7 @@ async def test_no_more_visits_are_in_hand_than_there_is_room_for(parts: Parts, o
     assert len({one.visit.source_id for one in saved}) == len(saved) == SOURCES
 
 
-def test_only_the_crawl_loop_and_the_crawl_command_claim_sources_and_only_the_crawler_visits() -> None:  # B8
+def test_only_the_loops_and_the_crawl_command_claim_sources_and_only_the_crawler_visits() -> None:  # B8
     package = Path(headwater.__file__).parent
     texts = {
         str(path.relative_to(package)): path.read_text(encoding="utf-8")
@@ -58,6 +58,7 @@ def test_only_the_crawl_loop_and_the_crawl_command_claim_sources_and_only_the_cr
         found = {name for name, text in texts.items() if any(word in text for word in words)}
         return {name for name in found if not name.startswith("sim/")}  # simulations step the crawler by hand
 
-    assert users("leases.claim_") == {"work/crawl_loop.py", "app/refresh.py"}
-    assert users("crawler.start(") == {"work/crawl_loop.py", "app/refresh.py"}
+    hands_out = {"work/crawl_loop.py", "work/cluster.py", "app/refresh.py"}  # in one process, on workers, by hand
+    assert users("leases.claim_") == hands_out
+    assert users("crawler.start(") == hands_out
     assert users("listing.visit(", "document.visit(") == {"crawl/crawler.py"}

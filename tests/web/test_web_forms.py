@@ -244,9 +244,9 @@ def test_nothing_is_loaded_from_elsewhere_and_the_style_is_small() -> None:
 
 def test_text_has_enough_contrast_in_both_schemes() -> None:
     sheet = (STATIC / "headwater.css").read_text(encoding="utf-8")
-    light, dark = re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)[:2]
-    for scheme in (light, dark):
-        colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", scheme))
+    named = re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);", sheet)
+    for place in (1, 2):
+        colours = {one[0]: one[place] for one in named}
         pairs = [(ink, paper) for ink in ("ink", "soft", "water", "good", "bad", "busy") for paper in ("paper", "card")]
         pairs += [
             ("on-water", "water"),

@@ -121,7 +121,7 @@ def _visible(table: str, wanted: str, *, folder: bool = False) -> Prepared[Strea
 
 
 _one_post = _visible("posts", " AND p.id = :post_id")
-_posts_by_id = _visible("posts", " AND p.id IN (:ids)")
+_hot_by_id, _cold_by_id = (_visible(table, " AND p.id IN (:ids)") for table in ("hot_posts", "posts"))
 _visible_ids = portable(
     """SELECT p.id FROM posts p WHERE p.id IN (?) AND p.source_id IN
         (SELECT source_id FROM subscriptions WHERE tenant_id = ? AND user_id = ?)"""
@@ -279,9 +279,11 @@ def one_post(conn: Connection, reader: Reader, post_id: int) -> StreamPost | Non
 
 
 def posts_by_id(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[StreamPost]:
-    """Returns those of these posts that the reader may see, in the order of the ids."""
-    rows = _posts_by_id.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=list(post_ids))
-    found = {post.id: post for post in rows}
+    """Returns those of these posts that the reader may see, in the order of the ids. Hot ones are read there alone."""
+    own = {"tenant_id": reader.tenant_id, "user_id": reader.user_id}
+    found = {post.id: post for post in _hot_by_id.all(conn, **own, ids=list(post_ids))}
+    if older := [post_id for post_id in post_ids if post_id not in found]:
+        found.update((post.id, post) for post in _cold_by_id.all(conn, **own, ids=older))
     return [found[post_id] for post_id in post_ids if post_id in found]
 
 

@@ -171,12 +171,15 @@ _VISIBLE = """JOIN sources s ON s.id = p.source_id
         ON state.tenant_id = :tenant_id AND state.user_id = :user_id AND state.post_id = p.id"""
 _beginnings = portable(f"SELECT id, substr(content, 1, {BEGINNING}) FROM posts WHERE id IN (?)")
 _described = portable(f"SELECT {_DESCRIBED} FROM posts p {_VISIBLE} WHERE p.id IN (:ids)")
-_rows = portable(
-    f"""SELECT {_DESCRIBED}, m.rule, m.score, m.why, m.repeat_id, COALESCE(side.side, m.story_id), m.says_new, m.seq
-    FROM story_members m JOIN posts p ON p.id = m.post_id {_VISIBLE}
-    LEFT JOIN story_sides side ON side.tenant_id = :tenant_id AND side.post_id = m.post_id
-    WHERE m.post_id IN (:ids)""",
-    row=ShownMember,
+_hot_rows, _cold_rows = (
+    portable(
+        f"""SELECT {_DESCRIBED}, m.rule, m.score, m.why, m.repeat_id, COALESCE(side.side, m.story_id), m.says_new, m.seq
+        FROM story_members m JOIN {table} p ON p.id = m.post_id {_VISIBLE}
+        LEFT JOIN story_sides side ON side.tenant_id = :tenant_id AND side.post_id = m.post_id
+        WHERE m.post_id IN (:ids)""",
+        row=ShownMember,
+    )
+    for table in ("hot_posts", "posts")
 )
 # A story's posts by its id, those that may be folded first: of the story itself, or of what a tenant took out of one.
 _VISIBLE_OF = """SELECT m.post_id FROM story_members m
@@ -316,8 +319,12 @@ def most_telling(newest: Sequence[_Candidate], shown_id: int, few: int = FEW) ->
 
 
 def described(conn: Connection, reader: Reader, post_ids: Iterable[int]) -> dict[int, ShownMember]:
-    """Returns these members as the reader sees them."""
-    rows = _rows.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=list(post_ids))
+    """Returns these members as the reader sees them. Those of the last day are read from the hot store alone."""
+    own = {"tenant_id": reader.tenant_id, "user_id": reader.user_id}
+    wanted = set(post_ids)
+    rows = _hot_rows.all(conn, **own, ids=list(wanted))
+    if older := wanted - {one.post_id for one in rows}:
+        rows += _cold_rows.all(conn, **own, ids=list(older))
     return {one.post_id: one for one in _with_titles(conn, rows)}
 
 
