@@ -20,7 +20,8 @@ from headwater.store.sql import Prepared
 
 POLICIES = {
     "tenant": "{column} = (SELECT headwater_tenant())",  # a sub-select is evaluated once, not for every row
-    "system": "(SELECT current_setting('headwater.scope', true)) = 'system'",
+    # The comparison is inside. Outside, the planner takes it for a rare match, and reads all rows to find a few.
+    "system": "(SELECT current_setting('headwater.scope', true) = 'system')",
 }
 _SYSTEM = "system"
 _INFO = "headwater_tenant"  # in the info of a connection: the tenant of its transaction, or None
