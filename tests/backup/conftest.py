@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import inspect
 
 from headwater.store import migrate
+from headwater.store.backup import MADE_WITH_THE_SCHEMA
 from headwater.store.db import Database
 
 Rewrite = Callable[..., Path]
@@ -54,7 +55,8 @@ def older(rewrite: Rewrite, tmp_path: Path) -> Callable[[Path], Path]:
         for table in list(manifest["tables"]):
             file = f"tables/{table['name']}.jsonl"
             if table["name"] not in known:
-                assert table["rows"] == 0
+                # Nothing that anybody wrote is left out: the upgrade makes the rest again.
+                assert table["rows"] == 0 or table["name"] in MADE_WITH_THE_SCHEMA
                 manifest["tables"].remove(table)
                 del members[file]
                 continue

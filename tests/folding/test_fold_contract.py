@@ -94,9 +94,8 @@ def test_a_run_is_a_task_whose_result_can_be_asked_for(on_both: Running) -> None
 def test_a_finished_run_publishes_an_event(on_both: Running) -> None:  # C13
     ids = publish(on_both, FLOOD, FLOOD_AGAIN)
     run = on_both.program().post("/api/deduplicate/batch", {"post_ids": ids}).json()
-    with on_both.parts.db.engine.connect() as conn:
-        rows = conn.exec_driver_sql("SELECT CAST(payload AS TEXT) FROM event_outbox WHERE kind = 'story.run_finished'")
-        [payload] = rows.scalars()
+    words = "SELECT CAST(payload AS TEXT) FROM event_outbox WHERE kind = 'story.run_finished'"
+    [payload] = on_both.parts.db.read_now(lambda conn: conn.exec_driver_sql(words).scalars().all())
     assert run["task_id"] in payload
 
 
