@@ -106,7 +106,7 @@ def test_metrics_count_visits_by_their_outcome(
         assert "headwater_visits_total{" not in text_of(link, "/metrics", token)
         for path in ("/feed", "/broken"):
             ask(link, "POST", "/api/sources", token, {"address": world.url(path)})
-        counted = until(lambda: text if "failed" in (text := text_of(link, "/metrics", token)) else None)
+        counted = until(lambda: text if 'outcome="failed"' in (text := text_of(link, "/metrics", token)) else None)
         until(lambda: 'headwater_visits_total{outcome="ok"} 1.0' in text_of(link, "/metrics", token))
         assert 'headwater_visits_total{outcome="failed"} 1.0' in counted
 

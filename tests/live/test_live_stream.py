@@ -242,7 +242,7 @@ def test_a_quiet_stream_shows_that_it_lives_and_ends_when_its_token_is_revoked(
     with listening(Client(on_both.port, {"Authorization": f"Bearer {secret}"})) as ear:
         next(ear.blocks())
         assert ear.comments
-        on_both.parts.db.write_now(tokens.revoke, "api", secret)
+        on_both.parts.db.write_now(tokens.revoke, "api", secret, on_both.parts.now())
         assert all("data" not in block for block in ear.blocks())
 
 

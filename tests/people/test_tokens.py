@@ -11,7 +11,7 @@ import structlog
 
 from api.running import Client, Running, running, served
 from headwater import wire
-from headwater.accounts.callers import FRESH_SECONDS
+from headwater.accounts.callers import FRESH_SECONDS, USE_NOTED_EVERY
 from headwater.app import account, people
 from headwater.settings import load
 from headwater.wire import utc_now
@@ -52,6 +52,19 @@ def test_a_token_ends(tmp_path: Path) -> None:
         assert program.get("/api/stream").status == 200
         clock[0] += timedelta(days=1, seconds=1)
         assert program.get("/api/stream").status == 401
+
+
+def test_a_token_in_use_says_when_it_was_last_used(tmp_path: Path) -> None:
+    clock = [utc_now()]
+    with running(f"sqlite:///{tmp_path / 'headwater.db'}", now=lambda: clock[0]) as headwater:
+        program = headwater.program()
+        used = []
+        for _ in range(3):
+            program.get("/api/stream")
+            used += [one["last_used_at"] for one in program.get("/api/account/tokens").json()["items"]]
+            clock[0] += USE_NOTED_EVERY
+        assert len(set(used)) == 3
+        assert used == sorted(used)
 
 
 def test_a_token_cannot_make_one_that_may_do_more(headwater: Running) -> None:

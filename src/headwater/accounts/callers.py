@@ -75,19 +75,18 @@ class Callers:
         now = self._now()
         known: Found | None = self._known.get(key)
         ends_at = getattr(known, "expires_at", None)
-        if known is not None and (ends_at is None or ends_at > now):
-            return known
-        number = self._number
-        found = await self._db.read(load, *given, now)
-        if found is None:
-            return None
-        if number == self._number:  # otherwise it may have been revoked while it was read
-            if len(self._known) >= MOST_REMEMBERED:
-                self._known.clear()
-            self._known[key] = found
-        if isinstance(found, Token):
-            await self._note_use(found, now)
-        return found
+        if known is None or (ends_at is not None and ends_at <= now):
+            number = self._number
+            known = await self._db.read(load, *given, now)
+            if known is None:
+                return None
+            if number == self._number:  # otherwise it may have been revoked while it was read
+                if len(self._known) >= MOST_REMEMBERED:
+                    self._known.clear()
+                self._known[key] = known
+        if isinstance(known, Token):
+            await self._note_use(key, known, now)
+        return known
 
     async def _compare(self) -> None:
         if self._is_fresh():
@@ -106,9 +105,11 @@ class Callers:
     def _is_fresh(self) -> bool:
         return time.monotonic() - self._compared_at < FRESH_SECONDS
 
-    async def _note_use(self, token: Token, now: datetime) -> None:
+    async def _note_use(self, key: tuple[str, bytes | int | str], token: Token, now: datetime) -> None:
         if token.last_used_at is not None and now - token.last_used_at < USE_NOTED_EVERY:
             return
+        if key in self._known:  # at once, so that neither requests beside this one nor all after a failure write too
+            self._known[key] = token._replace(last_used_at=now)
         try:
             await self._db.write(tokens.note_use, token.id, now)
         except StoreUnavailable as error:  # whoever may read may read, even if nothing can be written

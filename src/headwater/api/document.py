@@ -166,7 +166,8 @@ def openapi() -> dict[str, Any]:
                 operation["security"].append({"access_token": [scope]})
             if path in OPEN_PATHS:
                 operation["security"] = []
-                operation["responses"].pop("401", None)
+                if _is_problem(operation["responses"].get("401", {})):  # a route may have a 401 of its own
+                    del operation["responses"]["401"]
             for answer in operation["responses"].values():
                 _as_problem(answer)
     return document
@@ -194,7 +195,11 @@ def _complete(path: str, operation: dict[str, Any]) -> None:
         parameter["example"] = example
 
 
+def _is_problem(answer: dict[str, Any]) -> bool:
+    content = answer.get("content", {}).get("application/json", {})
+    return bool(content.get("schema", {}).get("$ref") == _PROBLEM_SCHEMA)
+
+
 def _as_problem(answer: dict[str, Any]) -> None:
-    content = answer.get("content", {})
-    if content.get("application/json", {}).get("schema", {}).get("$ref") == _PROBLEM_SCHEMA:
-        answer["content"] = {MEDIA_TYPE: content["application/json"]}
+    if _is_problem(answer):
+        answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}

@@ -15,6 +15,7 @@ from headwater.app import account
 from headwater.app.account import AccessTokenJson, JwksJson, ServerJson
 from headwater.errors import BadInput
 from headwater.http import auth
+from headwater.http.problems import refusals
 from headwater.http.routes import JsonRoute
 from headwater.http.state import WithParts
 
@@ -36,19 +37,30 @@ class OAuthErrorJson(TypedDict):
     responses={
         400: {"model": OAuthErrorJson, "description": "the request or the refresh token is not valid"},
         401: {"model": OAuthErrorJson, "description": "the client's id or secret is wrong"},
+        **refusals(429),
     },
 )
 async def give_token(
     request: Request,
     parts: WithParts,
     grant_type: Annotated[
-        Literal["client_credentials", "refresh_token"], Form(description="how you prove who you are")
+        Literal["client_credentials", "refresh_token"],
+        Form(description="how you prove who you are", examples=["client_credentials"]),
     ],
-    client_id: Annotated[str, Form(max_length=40, description="the id of your API token")] = "",
-    client_secret: Annotated[str, Form(max_length=200, description="your API token itself")] = "",
-    refresh_token: Annotated[str, Form(max_length=200, description="the last refresh token that you got")] = "",
+    client_id: Annotated[str, Form(max_length=40, description="the id of your API token", examples=["7"])] = "",
+    client_secret: Annotated[
+        str, Form(max_length=200, description="your API token itself", examples=["hw_api_Zk3vQ9"])
+    ] = "",
+    refresh_token: Annotated[
+        str, Form(max_length=200, description="the last refresh token that you got", examples=["hw_refresh_b7XwLt"])
+    ] = "",
     scope: Annotated[
-        str, Form(max_length=1000, description="scopes, separated by spaces; empty: all; `offline_access` to refresh")
+        str,
+        Form(
+            max_length=1000,
+            description="scopes, separated by spaces; empty: all; `offline_access` to refresh",
+            examples=["posts:read offline_access"],
+        ),
     ] = "",
 ) -> AccessTokenJson | Response:
     """An API token is the client: its id is the `client_id`, the token itself the `client_secret` (or both as HTTP

@@ -21,6 +21,7 @@ from headwater.errors import StoreDamaged, StoreLost, StoreUnavailable
 
 RECENT_SECONDS = 30.0
 LEAST_FREE_BYTES = 8 * 1024 * 1024
+FULL_DISK = "the disk is full"  # concerns all writes, whichever of them met it
 MARKER = ".marker"
 UNFINISHED_RESTORE = ".restoring"
 _MARKED = """Headwater stored data in {name}, beside this file. If that file is missing, Headwater does not begin with
@@ -170,6 +171,11 @@ class Condition:
 
 def marker_of(file: Path) -> Path:
     return file.with_name(file.name + MARKER)
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Whether SQLite had no space to write. PostgreSQL's disk is another machine's: its space is not known here."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 def is_damage(error: BaseException) -> bool:

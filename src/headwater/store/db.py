@@ -26,7 +26,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 
 from headwater.errors import BadSetting, StoreDamaged, StoreUnavailable
 from headwater.store import row_security
-from headwater.store.condition import Condition, is_damage
+from headwater.store.condition import FULL_DISK, Condition, is_damage, is_full_disk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -123,7 +123,7 @@ class Database:
     def write_now(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                with self._noted(function), _translated(), self.engine.connect() as conn:
+                with self._noted(function, writes=True), _translated(), self.engine.connect() as conn:
                     self.condition.check_file()
                     conn.execution_options(headwater_writes=True)
                     with conn.begin():
@@ -140,14 +140,17 @@ class Database:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _noted(self, function: Callable[..., Any]) -> Iterator[None]:
+    def _noted(self, function: Callable[..., Any], *, writes: bool = False) -> Iterator[None]:
         """Remembers whether it worked, for whoever asks about the condition of the store."""
+        what = _name(function)
         try:
             yield
         except StoreUnavailable as error:
-            self.condition.note_failure(_name(function), error)
+            self.condition.note_failure(FULL_DISK if is_full_disk(_root(error)) else what, error)
             raise
-        self.condition.note_success(_name(function))
+        self.condition.note_success(what)
+        if writes:  # there is space again, even if nobody tries again what failed
+            self.condition.note_success(FULL_DISK)
 
     def quick_check(self) -> None:
         """Reads the whole file. Raises StoreDamaged if parts of it cannot be read, and StoreLost if it is gone."""
