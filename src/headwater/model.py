@@ -206,6 +206,7 @@ class Visit(NamedTuple):
     watermark. `counted` has the numbers of posts that were stored page by page during the visit, by their change.
     `unfinished` says that the crawl of a list goes on with the next visit. `becomes` is the kind of source that it
     turned out to be. `not_before` is the earliest next visit that the source's own wishes and the back-off allow.
+    `retry_at` is set where asking again soon may help. A task, which somebody waits for, is then tried again.
     """
 
     source_id: int
@@ -232,6 +233,7 @@ class Visit(NamedTuple):
     becomes: Becoming | None = None
     comments: list[Post] = []
     not_before: datetime | None = None
+    retry_at: datetime | None = None
 
 
 class StoredPost(NamedTuple):
@@ -246,7 +248,8 @@ class StoredPost(NamedTuple):
 class SavedVisit(NamedTuple):
     """What a visit changed in the store. `accepted` is False if the lease was lost and nothing was written.
 
-    `task_id` is the task that somebody asked for and that this visit finished.
+    `task_id` is the task that somebody asked for and that this visit finished, `pending_task_id` one that a later
+    visit finishes.
     """
 
     visit: Visit
@@ -256,6 +259,7 @@ class SavedVisit(NamedTuple):
     posts: list[StoredPost]
     watermark_updated: bool
     task_id: str | None = None
+    pending_task_id: str | None = None
 
     def count(self, change: str) -> int:
         return self.visit.counted.get(change, 0) + sum(1 for post in self.posts if post.change == change)

@@ -110,6 +110,31 @@ def test_a_feed_can_be_asked_for_though_it_is_not_due(
     assert world.paths() == ["/0", "/0"]
 
 
+def test_a_task_is_tried_three_times_more_and_has_its_result_at_the_end(
+    parts: Parts, owner: Reader, world: Web, cluster: Cluster
+) -> None:  # D9
+    def broken_twice(_: Asked) -> Answer:
+        return Answer(status=502) if world.paths().count("/shaky") <= 2 else Answer(rss("one"))
+
+    world.pages |= {"/shaky": broken_twice, "/broken": Answer(status=502), "/asked": Answer(status=502)}
+    shaky, broken, asked = (
+        parts.db.write_now(follow, owner, world.url(path), parts.now()).source_id for path in world.pages
+    )
+    not_due = update(sources).values(next_check_at=parts.now() + timedelta(days=1))
+    parts.db.write_now(lambda conn: conn.execute(not_due))
+    task = parts.db.write_now(refresh.request_visit, owner, asked, parts.now(), at_once=True)["task_id"]
+    assert task
+    cluster.worker()
+    cluster.beat()
+    sent = [
+        cluster.app.send_task("tasks.feeds.refresh_feed", (id,), {"force_immediate": True}, queue="high").id
+        for id in (shaky, broken)
+    ]
+    results = [cluster.result(id) for id in (*sent, task)]
+    assert [one["success"] for one in results] == [True, False, False]
+    assert {path: world.paths().count(path) for path in world.pages} == {"/shaky": 3, "/broken": 4, "/asked": 4}
+
+
 def test_every_message_twice_and_two_workers_make_one_visit_of_each_feed(
     parts: Parts, owner: Reader, world: Web, cluster: Cluster
 ) -> None:  # H84

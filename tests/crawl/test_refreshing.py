@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Row, delete, select
 from typer.testing import CliRunner, Result
 
 from api.running import Running, running
@@ -49,6 +50,11 @@ def force(instance: Running, source_id: int) -> dict[str, object]:
     body = {"feed_id": source_id, "force_immediate": True}
     scheduled: dict[str, object] = instance.program().post("/api/queue/schedule-feed", body).json()
     return scheduled
+
+
+def row_of(instance: Running, source_id: int) -> Row[Any]:
+    query = select(sources_table).where(sources_table.c.id == source_id)
+    return instance.parts.db.read_now(lambda conn: conn.execute(query).one())
 
 
 def cli(environ: dict[str, str], *words: str) -> Result:
@@ -134,6 +140,82 @@ def test_a_task_whose_process_is_killed_is_finished_by_another(
     with crawling(quick):
         wait_until(lambda: client.get(f"/api/queue/tasks/{task}").json()["status"] == "SUCCESS")
     assert client.get(f"/api/queue/tasks/{task}").json()["result"]["article_count"] == 1
+
+
+def test_a_task_is_tried_three_times_more_where_the_failure_may_pass(
+    environ: dict[str, str], instance: Running, world: Web
+) -> None:  # D9
+    def broken_three_times(asked: Asked) -> Answer:
+        return Answer(status=500) if world.paths().count("/shaky") <= 3 else Answer(rss("one", "two"))
+
+    world.pages["/shaky"] = broken_three_times
+    world.pages["/broken"] = Answer(status=502)
+    world.pages["/wrong"] = Answer(status=404)
+    ids = [follow(instance, world.url(path)) for path in ("/shaky", "/broken", "/wrong")]
+    tasks = [str(force(instance, source_id)["task_id"]) for source_id in ids]
+    client = instance.program()
+    with crawling(environ):
+        wait_until(lambda: all(client.get(f"/api/queue/tasks/{one}").json()["result"] for one in tasks))
+    shaky, broken, wrong = (client.get(f"/api/queue/tasks/{one}").json() for one in tasks)
+    assert (shaky["status"], shaky["result"]["article_count"], shaky["error"]) == ("SUCCESS", 2, None)
+    assert (broken["status"], wrong["status"]) == ("FAILURE", "FAILURE")
+    assert "502" in broken["error"]
+    assert {path: world.paths().count(path) for path in ("/shaky", "/broken", "/wrong")} == {
+        "/shaky": 4,
+        "/broken": 4,
+        "/wrong": 1,
+    }
+    assert [row_of(instance, id).consecutive_failures for id in ids] == [0, 1, 1]
+
+
+def test_a_task_goes_on_in_another_process_when_one_is_killed_between_two_tries(
+    environ: dict[str, str], instance: Running, world: Web
+) -> None:  # D9
+    world.pages["/broken"] = Answer(status=500)
+    source_id = follow(instance, world.url("/broken"))
+    task, client = force(instance, source_id)["task_id"], instance.program()
+    killed = start(environ)
+    wait_until(lambda: row_of(instance, source_id).last_error)
+    kill(killed)
+    assert client.get(f"/api/queue/tasks/{task}").json()["status"] == "PENDING"
+    with crawling(environ):
+        wait_until(lambda: client.get(f"/api/queue/tasks/{task}").json()["result"])
+    assert client.get(f"/api/queue/tasks/{task}").json()["status"] == "FAILURE"
+    assert world.paths().count("/broken") == 4
+
+
+def test_a_task_that_is_forgotten_is_not_tried_again(
+    environ: dict[str, str], instance: Running, world: Web
+) -> None:  # D9
+    world.pages["/broken"] = Answer(status=500)
+    source_id = follow(instance, world.url("/broken"))
+    force(instance, source_id)
+    instance.parts.db.write_now(lambda conn: conn.execute(delete(visit_tasks)))
+    with crawling(environ):
+        wait_until(lambda: row_of(instance, source_id).last_error)
+    assert row_of(instance, source_id).next_check_at > instance.parts.now() + timedelta(minutes=10)
+    assert row_of(instance, source_id).task_id is None
+
+
+@pytest.mark.parametrize("status", [503, 500])
+def test_a_server_that_asks_for_a_pause_is_not_asked_again_for_a_task(
+    environ: dict[str, str], instance: Running, world: Web, status: int
+) -> None:  # D9
+    world.pages["/busy"] = Answer(status=status, headers={"Retry-After": "3600"})
+    task, client = force(instance, follow(instance, world.url("/busy")))["task_id"], instance.program()
+    with crawling(environ):
+        wait_until(lambda: client.get(f"/api/queue/tasks/{task}").json()["result"])
+    assert client.get(f"/api/queue/tasks/{task}").json()["status"] == "FAILURE"
+    assert world.paths().count("/busy") == 1
+
+
+def test_a_visit_that_nobody_waits_for_is_not_tried_again_at_once(
+    environ: dict[str, str], instance: Running, world: Web
+) -> None:  # D9
+    world.pages["/broken"] = Answer(status=500)
+    source_id = follow(instance, world.url("/broken"))
+    assert cli(environ, "crawl", world.url("/broken")).exit_code == 1
+    assert row_of(instance, source_id).next_check_at > instance.parts.now() + timedelta(minutes=10)
 
 
 def retired(environ: dict[str, str], world: Web) -> None:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 from celery import Celery, signals
-from celery.exceptions import Reject
+from celery.exceptions import Ignore, Reject
 from celery.schedules import crontab
 from kombu import Queue
 from kombu.exceptions import OperationalError
@@ -180,14 +180,30 @@ def result_of(saved: SavedVisit) -> dict[str, Any]:
 
 
 def _refresh_feed(task: Any, feed_id: int | str, force_immediate: bool = False, **_given: Any) -> dict[str, Any]:
-    """Visits one source. What else a message says about it is not believed: the store knows."""
+    """Visits one source. What else a message says about it is not believed: the store knows.
+
+    A task that needs another visit (its host is paused, or it failed and is tried again) stays in the store. The
+    dispatcher sends it again under its id when that visit is due. Until then Celery has no result of it.
+    """
     parts, source_id = worker().parts, int(feed_id)
     with worker().visiting(task) as saved:
         if force_immediate and not parts.db.write_now(schedule.ask, source_id, parts.now()):
-            raise Reject(f"The source {source_id} is being visited, or is gone.", requeue=False)
-        if not worker().run(_visit_due([source_id])):
-            raise Reject(f"The source {source_id} is not due, or is being visited.", requeue=False)
-    return next(result_of(one) for one in saved if one.visit.source_id == source_id)
+            raise _nothing_to_do(task, f"The source {source_id} is being visited, or is gone.")
+        if not worker().run(_visit_due([source_id], task.request.id)):
+            raise _nothing_to_do(task, f"The source {source_id} is not due, or is being visited.")
+    visited = next(one for one in saved if one.visit.source_id == source_id)
+    if visited.pending_task_id == task.request.id:
+        raise Ignore(f"The source {source_id} needs another visit.")
+    return result_of(visited)
+
+
+def _nothing_to_do(task: Any, why: str) -> Ignore | Reject:
+    """Returns what ends a task that cannot be carried out now. Celery stores a failure for one that is rejected.
+
+    So a task that the store has is not: whoever visits its source stores the result.
+    """
+    is_stored = worker().parts.db.read_now(schedule.has_task, str(task.request.id))
+    return Ignore(why) if is_stored else Reject(why, requeue=False)
 
 
 def _refresh_feeds(task: Any, feed_ids: list[int]) -> dict[str, int]:
@@ -201,9 +217,9 @@ def _refresh_feeds(task: Any, feed_ids: list[int]) -> dict[str, int]:
     }
 
 
-async def _visit_due(ids: list[int]) -> int:
+async def _visit_due(ids: list[int], task_id: str | None = None) -> int:
     parts = worker().parts
-    return await cluster.visit_due(parts.db, worker().crawler, wire.pace(parts.settings), parts.now, ids)
+    return await cluster.visit_due(parts.db, worker().crawler, wire.pace(parts.settings), parts.now, ids, task_id)
 
 
 def _crawl_community(task: Any, community: str) -> dict[str, Any]:

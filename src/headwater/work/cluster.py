@@ -13,12 +13,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 import structlog
+from sqlalchemy import Connection
 
 from headwater.crawl.crawler import Crawler
 from headwater.errors import HeadwaterError
 from headwater.ids import uuid7
+from headwater.model import DueSource
 from headwater.store.db import Database
-from headwater.store.sources import leases
+from headwater.store.sources import leases, schedule
 from headwater.store.sources.leases import SendableSource
 from headwater.waiting import TROUBLE_SECONDS, wait
 from headwater.work import crawl_loop
@@ -126,19 +128,36 @@ def messages_for(due: Sequence[SendableSource]) -> list[Message]:
 
 
 async def visit_due(
-    db: Database, crawler: Crawler, pace: CrawlPace, now: Callable[[], datetime], ids: Sequence[int]
+    db: Database,
+    crawler: Crawler,
+    pace: CrawlPace,
+    now: Callable[[], datetime],
+    ids: Sequence[int],
+    task_id: str | None = None,
 ) -> int:
     """Visits those of these sources that are due. Returns how many; 0 if they are not due or visited by somebody else.
 
+    The visit of a source that has no task gets this one, if one is given: then it is tried again as others are.
+
     One slow source must not keep a worker from its work. So it also visits whatever else is due meanwhile.
     """
-    granted = await db.write(
-        leases.claim_named, ids, now=now(), lease=uuid7(), lease_for=pace.lease_for, gap=pace.gap, only_due=True
-    )
+    granted = await db.write(_claim, ids, task_id, now(), pace)
     if granted:
         crawler.start(granted)
         await _keep_visiting(db, crawler, pace, now)
     return len(granted)
+
+
+def _claim(
+    conn: Connection, ids: Sequence[int], task_id: str | None, now: datetime, pace: CrawlPace
+) -> list[DueSource]:
+    granted = leases.claim_named(
+        conn, ids, now=now, lease=uuid7(), lease_for=pace.lease_for, gap=pace.gap, only_due=True
+    )
+    if task_id:
+        for due in granted:
+            schedule.begin_task(conn, due.source.id, task_id, now)
+    return granted
 
 
 async def _keep_visiting(db: Database, crawler: Crawler, pace: CrawlPace, now: Callable[[], datetime]) -> None:

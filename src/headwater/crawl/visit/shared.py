@@ -17,7 +17,17 @@ from typing import Any, NamedTuple
 
 from headwater.access.budget import Access
 from headwater.access.robots import Robots
-from headwater.errors import AnswerBroken, Blocked, KeyMissing, NotAsked, NotYet, SourceFailure
+from headwater.errors import (
+    AnswerBroken,
+    Blocked,
+    ConnectionFailed,
+    KeyMissing,
+    NotAsked,
+    NotYet,
+    ParserStopped,
+    SourceFailure,
+    TimedOut,
+)
 from headwater.fetch.failures import is_our_network
 from headwater.fetch.statuses import pause_of
 from headwater.model import DueSource, Request, Response, SourceState, Visit
@@ -30,6 +40,7 @@ LONGEST_WISH = timedelta(days=1)  # a feed's own ttl or cache lifetime is respec
 LONGEST_BACK_OFF = timedelta(days=1)
 JITTER = 0.1
 MISSED = timedelta(seconds=5)  # after which the slot of a visit may be over, and another one has the next
+RETRY_AFTER = timedelta(seconds=5)  # for a task, which somebody waits for
 Fetch = Callable[[Request], Awaitable[Response]]
 
 
@@ -188,7 +199,16 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
         host=due.host,
         pause_host_until=now + pause if pause else None,
         waits_for=asked if pause else None,
+        retry_at=now + RETRY_AFTER * (1 + JITTER * chance) if is_transient(error) and not retry_after else None,
     )
+
+
+def is_transient(error: SourceFailure) -> bool:
+    """Whether the failure is ours, or may be over in a moment. A server that refuses does not change its mind. Pure."""
+    status = error.facts.get("http_status")
+    if isinstance(status, int):
+        return status >= 500
+    return is_our_network(error) or isinstance(error, TimedOut | ConnectionFailed | AnswerBroken | ParserStopped)
 
 
 def _status_after(due: DueSource, error: SourceFailure, blames_source: bool) -> str:

@@ -4,8 +4,8 @@ A shared source is visited as often as the reader needs it who wants it most oft
 the usual interval. What the source itself wants, and the back-off after failures, come before every choice.
 
 A task is a visit that somebody asked for, and how it went. It is written when it is asked for, and finished by the next
-visit of its source, in that visit's transaction. So it cannot be lost, and needs no queue: the schedule is a column of
-the source. Results are kept for a day.
+visit of its source, in that visit's transaction; or by a later one, if the next one fails and asking again may help. So
+it cannot be lost, and needs no queue: the schedule is a column of the source. Results are kept for a day.
 """
 
 from __future__ import annotations
@@ -111,12 +111,13 @@ class TaskResult(NamedTuple):
 
 
 _pending_task = portable("SELECT task_id FROM sources WHERE id = ?")
-_add_task = portable("INSERT INTO visit_tasks (id, source_id, created_at) VALUES (?, ?, ?)")
+_add_task = portable("INSERT INTO visit_tasks (id, source_id, created_at) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING")
 _attach_task = portable("UPDATE sources SET task_id = ? WHERE id = ?")
 _finish_task = portable(
     """UPDATE visit_tasks SET finished_at = :now, success = :success, article_count = :article_count,
         duration_ms = :duration_ms, error = :error WHERE id = :task_id"""
 )
+_has_task = portable("SELECT count(*) FROM visit_tasks WHERE id = ?")
 _one_task = portable(
     f"""SELECT {columns(VisitTask, "t")} FROM visit_tasks t JOIN subscriptions f ON f.source_id = t.source_id
     WHERE t.id = ? AND COALESCE(t.finished_at, t.created_at) > ? AND f.tenant_id = ? AND f.user_id = ?""",
@@ -136,6 +137,11 @@ def begin_task(conn: Connection, source_id: int, task_id: str, now: datetime) ->
     _add_task.once(conn, task_id, source_id, now)
     _attach_task.once(conn, task_id, source_id)
     return task_id
+
+
+def has_task(conn: Connection, task_id: str) -> bool:
+    """Returns whether the task was written: then a visit finishes it, or has done so."""
+    return bool(_has_task.value(conn, task_id))
 
 
 def finish_tasks(conn: Connection, results: Sequence[TaskResult], now: datetime) -> None:

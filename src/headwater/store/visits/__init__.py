@@ -20,6 +20,7 @@ from headwater.store.sources.schedule import TaskResult
 from headwater.store.sql import columns, insert_into, json_text, json_value, portable
 
 ROLLING = 8.0  # how many visits an average covers
+TASK_RETRIES = 3
 LATELY = timedelta(hours=24)
 GOOD = ("ok", "unchanged", "empty")
 
@@ -80,7 +81,7 @@ _settle = portable(
         last_crawled_at = :started_at, last_seen_post_id = :last_seen_post_id,
         last_seen_created_at = :last_seen_created_at, next_check_at = :next_check_at, waits_for = :waits_for,
         not_before = :not_before, lease_owner = NULL, lease_until = NULL,
-        asked_at = CASE WHEN :becomes THEN asked_at END, task_id = CASE WHEN :becomes THEN task_id END,
+        asked_at = CASE WHEN :keeps_task THEN asked_at END, task_id = CASE WHEN :keeps_task THEN task_id END,
         status = :status, active = CASE WHEN :status = 'retired' THEN FALSE
             WHEN status = 'retired' THEN EXISTS (SELECT 1 FROM subscriptions f WHERE f.source_id = sources.id)
             ELSE active END,
@@ -133,6 +134,11 @@ _visited_since = portable(
     WHERE c.id IN (SELECT max(id) FROM crawls WHERE source_id IN (?) AND started_at >= ? GROUP BY source_id)""",
     row=VisitElsewhere,
 )
+_failures_of_task = portable(
+    """SELECT count(c.id) FROM visit_tasks t LEFT JOIN crawls c
+        ON c.source_id = t.source_id AND c.outcome = 'failed' AND c.started_at >= t.created_at
+    WHERE t.id = ? GROUP BY t.id"""
+)
 _existing = portable("SELECT id FROM sources WHERE id IN (?)")
 
 
@@ -141,12 +147,12 @@ def save(conn: Connection, visits: Sequence[Visit], now: datetime) -> list[Saved
     rows = {row.id: row for row in _select_leased.all(conn, [visit.source_id for visit in visits])}
     held = [visit for visit in visits if _holds(rows.get(visit.source_id), visit, now)]
     merged = _move_sources(conn, held, rows)
-    held = [visit for visit in held if visit.source_id not in merged]
+    held = [_with_retry(conn, visit, rows[visit.source_id]) for visit in held if visit.source_id not in merged]
     stored = _write_posts(conn, held, rows, now)
     saved = {visit.source_id: _saved(visit, rows[visit.source_id], stored[visit.source_id]) for visit in held}
     _write_state(conn, list(saved.values()), now)
     saved.update(merged)
-    saved = {id: one._replace(task_id=_task_of(one, rows)) for id, one in saved.items()}
+    saved = {id: _with_task(one, rows[id].task_id) for id, one in saved.items()}
     schedule.finish_tasks(conn, [task_result(one, one.task_id) for one in saved.values() if one.task_id], now)
     return [saved.get(visit.source_id) or _refused(visit, rows.get(visit.source_id)) for visit in visits]
 
@@ -213,10 +219,29 @@ def _keep_settings(conn: Connection, visits: Sequence[Visit]) -> None:
         _set_settings.once(conn, json_text({**settings, **visit.facts.settings}), visit.source_id)
 
 
-def _task_of(saved: SavedVisit, rows: dict[int, _LeasedSource]) -> str | None:
-    """Returns the task that this visit finishes. If it only found out the kind of the source, the next one does."""
-    is_over = saved.visit.outcome != "deferred" and saved.visit.becomes is None
-    return rows[saved.visit.source_id].task_id if is_over else None
+def _with_retry(conn: Connection, visit: Visit, row: _LeasedSource) -> Visit:
+    """Returns a visit with the time at which its task is tried again, or with none: nobody waits, or it was the last.
+
+    It counts as one failure of the source, however often it is tried: only the last one is blamed on it.
+    """
+    if visit.retry_at is None:
+        return visit
+    failures = _failures_of_task.value(conn, row.task_id) if row.task_id else None
+    if failures is None or failures >= TASK_RETRIES:  # None: nobody waits; a task is forgotten after a day
+        return visit._replace(retry_at=None)
+    return visit._replace(next_check_at=visit.retry_at, not_before=visit.retry_at, blames_source=False)
+
+
+def _with_task(saved: SavedVisit, task_id: str | None) -> SavedVisit:
+    """Returns the visit with the task that it finishes, or with the one that a later visit finishes."""
+    if saved.visit.outcome == "deferred" or _keeps_task(saved.visit):
+        return saved._replace(pending_task_id=task_id)
+    return saved._replace(task_id=task_id)
+
+
+def _keeps_task(visit: Visit) -> bool:
+    """Whether another visit follows at once: this one only found out the kind of source, or failed and is repeated."""
+    return visit.becomes is not None or visit.retry_at is not None
 
 
 def task_result(saved: SavedVisit, task_id: str) -> TaskResult:
@@ -280,7 +305,7 @@ def _settled(one: SavedVisit, valid_posts: float | None) -> dict[str, Any]:
         "next_check_at": visit.next_check_at,
         "waits_for": visit.waits_for,
         "not_before": visit.not_before,
-        "becomes": visit.becomes is not None,
+        "keeps_task": _keeps_task(visit),
         "status": visit.status,
         "success": int(good and visit.outcome != "empty"),
         "failure": int(blamed),
