@@ -85,7 +85,11 @@ def test_the_hit_rate_is_counted_from_visits(store_url: str) -> None:  # E13
 def test_on_kafka_what_reaches_no_consumer_is_seen(postgres_url: str) -> None:  # E13
     clock = [utc_now()]
     # Nobody listens there: as far as consumers can tell, the connector is paused.
-    with running(postgres_url, now=lambda: clock[0], HEADWATER_KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1") as headwater:
+    nowhere = {
+        "HEADWATER_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "HEADWATER_KAFKA_CONNECT_URL": "http://127.0.0.1:1",
+    }
+    with running(postgres_url, now=lambda: clock[0], **nowhere) as headwater:
         headwater.publish(headwater.source(), *[a_post(str(number)) for number in range(150)])
         clock[0] += timedelta(minutes=5)
         client, parts = headwater.program(), headwater.parts
@@ -95,6 +99,7 @@ def test_on_kafka_what_reaches_no_consumer_is_seen(postgres_url: str) -> None:  
         assert answer["kafka_consumer_lag"] >= 299
         advice = {one["name"]: one["advice"] for one in answer["figures"] if one["state"] != "ok"}
         assert "headwater kafka check" in advice["outbox_backlog"]
+        assert "Kafka Connect at http://127.0.0.1:1 does not answer" in advice["connector"]
         assert 'headwater_outbox_backlog{consumer="search"} 150.0' in client.get("/metrics").text
 
         for consumer in (*parts.consumers, *parts.consumers):  # twice, because folding publishes events of its own

@@ -12,19 +12,20 @@ from sqlalchemy import Connection
 
 from headwater.consumers import search
 from headwater.events import health
-from headwater.events.health import Figure, Observed, judge, overall, percentile
+from headwater.events.health import Figure, Observed, judge, judge_connector, overall, percentile
 from headwater.model import Reader
 from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.log import health as log_health
 from headwater.store.log import outbox
-from headwater.store.log.health import Backlog, LogHealth
+from headwater.store.log.health import Backlog, LogHealth, PartitionBacklog
+from headwater.store.log.replication import LogKeeper
 from headwater.store.sql import Prepared
 from support.log import Recorder, append
 from support.posts import NOON, a_post, a_source, visited
 from support.statements import analyze
 
-WELL = LogHealth([Backlog("search", 0, None)], 1000, NOON, {}, {}, NOON, NOON, None, True)
+WELL = LogHealth([Backlog("search", 0, None)], 1000, NOON, {}, {}, NOON, NOON, [])
 SEEN = Observed(WELL, [0.01], {"ok": 10}, 0, timedelta(days=7), answers=40, unchanged=36)
 LATER = NOON + timedelta(seconds=10)
 
@@ -117,9 +118,43 @@ def test_sources_in_trouble_a_still_log_and_a_forgotten_slot_are_said() -> None:
     assert figure("sources_due", troubled).state == "warning"
     assert figure("freshness", now=NOON + timedelta(hours=2)).state == "bad"
     assert figure("oldest_event", now=NOON + timedelta(days=9)).state == "warning"
-    assert figure("slot_bytes", with_log(slot_bytes=5)).state == "ok"
-    assert figure("slot_bytes", with_log(slot_bytes=2 * 1024**3)).state == "warning"
-    assert figure("slot_bytes", with_log(slot_bytes=5, slot_kept=False)).state == "bad"
+
+
+GIB = 1024**3
+
+
+@pytest.mark.parametrize(
+    ("slot", "state", "words"),
+    [
+        (LogKeeper("ours", True, "reserved", 5, None, True), "ok", ""),
+        (LogKeeper("ours", False, "extended", 2 * GIB, None, True), "warning", "slot ours until the disk is full"),
+        (LogKeeper("other", False, "extended", 20 * GIB, None, False), "bad", "the slot other until the disk is full"),
+        (LogKeeper("ours", False, "unreserved", 5, 77, True), "bad", "after 77 more bytes. Nobody reads it"),
+        (LogKeeper("ours", False, "lost", 0, None, True), "bad", "has dropped the log of the slot ours"),
+        (LogKeeper("other", False, "lost", 2, None, False), "ok", ""),
+    ],
+)
+def test_a_slot_that_keeps_too_much_log_is_named_before_the_disk_is_full(
+    slot: LogKeeper, state: str, words: str
+) -> None:  # E13
+    small = LogKeeper("small", True, "reserved", 1, None, False)
+    found = figure("slot_bytes", with_log(slots=[small, slot]))
+    assert (found.value, found.state) == (slot.bytes, state)
+    assert words in found.advice
+
+
+def test_a_connector_that_does_not_run_or_of_which_nothing_is_known_is_not_called_well() -> None:  # E13
+    assert judge_connector("RUNNING").state == "ok"
+    assert "connector is PAUSED" in judge_connector("PAUSED").advice
+    unknown = judge_connector(None, "Kafka Connect does not answer.")
+    assert (unknown.value, overall([unknown])) == (None, "warning")
+
+
+def test_each_partition_in_which_something_waits_has_its_lag() -> None:  # E13
+    waiting = (PartitionBacklog(2, 3, NOON - timedelta(seconds=4)), PartitionBacklog(5, 1, NOON))
+    seen = with_log(backlogs=[Backlog("search", 4, NOON - timedelta(seconds=4), waiting)])
+    lags = [one for one in judge(seen, [search.CONSUMER], NOON) if one.name == "partition_lag"]
+    assert [(one.consumer, one.value) for one in lags] == [("search/2", 4.0), ("search/5", 0.0)]
 
 
 def test_the_worst_figure_is_the_state_of_all() -> None:
@@ -139,9 +174,9 @@ def test_the_log_is_examined_as_it_is(db: Database, owner: Reader) -> None:  # E
     def examine(conn: Connection) -> LogHealth:
         return log_health.examine(conn, ["recorder", "newcomer"])
 
-    empty = db.read_now(examine)
+    empty = db.read_now(examine)._replace(slots=[])  # other databases of the server may have some
     assert empty == LogHealth(
-        [Backlog("recorder", 0, None), Backlog("newcomer", 0, None)], 0, None, {}, {}, None, None, None, True
+        [Backlog("recorder", 0, None), Backlog("newcomer", 0, None)], 0, None, {}, {}, None, None, [], True
     )
     recorder = Recorder(fails=lambda number: number == 2)
     db.write_now(append, 1, 2, 3)
@@ -150,7 +185,9 @@ def test_the_log_is_examined_as_it_is(db: Database, owner: Reader) -> None:  # E
     source_id = db.write_now(a_source, owner)
     db.write_now(visited, source_id, [a_post("1")], NOON)
     seen = db.read_now(examine)
-    assert seen.backlogs[0] == Backlog("recorder", 3, NOON)  # a source, a subscription and a post were added
+    behind = seen.backlogs[0]
+    assert behind[:3] == ("recorder", 3, NOON)  # a source, a subscription and a post were added
+    assert [sum(one.events for one in behind.partitions), *{one.oldest_at for one in behind.partitions}] == [3, NOON]
     # Before these, three events of the recorder and the one that says which of them is a dead letter.
     assert seen.backlogs[1] == Backlog("newcomer", 7, NOON)
     assert (seen.dead, seen.waiting, seen.oldest_event_at) == ({"recorder": 1}, {}, NOON)

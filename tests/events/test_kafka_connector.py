@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
 
+from api.running import running
 from headwater.events.kafka import connector
-from headwater.events.kafka.connector import Cluster, ask_connect, check, set_up
+from headwater.events.kafka.connector import Cluster, ask_connect, check, set_up, unregister
 from headwater.events.kafka.follow import read_record
 from headwater.store.db import Database
 from headwater.store.log import outbox
 from headwater.store.log.outbox import LoggedEvent
 from support.kafka import RETENTION, deployed, drop_slot, kafka_address, own_cluster, read_records, wait_until
 from support.log import append, number_of
+from support.posts import a_post
 
 
 @pytest.fixture
@@ -128,3 +131,42 @@ def test_a_check_of_servers_that_are_not_there_says_so(
     found = {finding.what: finding for finding in asyncio.run(check(nowhere, database, postgres_url, RETENTION))}
     assert "does not answer" in found["connector"].detail
     assert "does not answer" in found["kafka"].detail
+
+
+def test_a_paused_or_stopped_connector_and_the_log_kept_for_it_are_seen(
+    postgres_url: str,
+) -> None:  # E9, E13
+    brokers, connect = kafka_address("kafka"), kafka_address("connect")
+    cluster = own_cluster(brokers, connect)
+    kafka = {"HEADWATER_KAFKA_BOOTSTRAP_SERVERS": brokers, "HEADWATER_KAFKA_CONNECT_URL": connect}
+    with running(postgres_url, **kafka) as headwater, deployed(cluster, headwater.parts.db, postgres_url):
+        client = headwater.program()
+
+        def figures() -> dict[str, Any]:
+            found = client.get("/api/health").json()["figures"]
+            return {one["name"]: one for one in found if one["consumer"] is None}
+
+        def kept() -> float:
+            lines = client.get("/metrics").text.splitlines()
+            [line] = [one for one in lines if f'headwater_replication_slot_bytes{{slot="{cluster.name}"}}' in one]
+            return float(line.rpartition(" ")[2])
+
+        wait_until(lambda: (figures()["connector"]["state"], figures()["slot_read"]["state"]) == ("ok", "ok"))
+        ask_connect(cluster, "PUT", f"/connectors/{cluster.connector}/pause")
+        wait_until(lambda: "PAUSED" in figures()["connector"]["advice"])
+        before, source_id = kept(), headwater.source()
+        headwater.publish(source_id, *[a_post(str(number), content="word " * 2000) for number in range(120)])
+        answer = client.get("/api/health").json()
+        assert answer["status"] == "bad"
+        assert answer["outbox_backlog"] >= 120
+        lags = [one for one in answer["figures"] if one["name"] == "partition_lag"]
+        assert {one["consumer"].partition("/")[0] for one in lags} >= {"search", "fold"}
+        assert kept() > before
+        assert 'headwater_partition_backlog{consumer="search",partition="' in client.get("/metrics").text
+        ask_connect(cluster, "PUT", f"/connectors/{cluster.connector}/stop")
+        wait_until(lambda: "STOPPED" in figures()["connector"]["advice"] and figures()["slot_read"]["state"] == "bad")
+        ask_connect(cluster, "PUT", f"/connectors/{cluster.connector}/resume")
+        wait_until(lambda: (figures()["connector"]["state"], figures()["slot_read"]["state"]) == ("ok", "ok"))
+        read_records(cluster, "post", 120)
+        unregister(cluster)
+        wait_until(lambda: "MISSING" in figures()["connector"]["advice"])

@@ -133,7 +133,6 @@ def test_health_has_every_figure_with_its_limit_and_state(on_both: Running) -> N
     for line in (
         'headwater_dead_letters{consumer="search"} 1.0',
         'headwater_outbox_backlog{consumer="search"} 0.0',
-        "headwater_replication_slot_bytes 0.0",
     ):
         assert line in metrics
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -11,9 +12,10 @@ from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from headwater.app.shapes import Example, Time
-from headwater.errors import AlreadyThere, BadInput, BadSetting, NotFound
+from headwater.errors import AlreadyThere, BadInput, BadSetting, LogUnavailable, NotFound
 from headwater.events import catalogue, replay
 from headwater.events.delivery import Consumer
+from headwater.events.health import Figure, judge_connector
 from headwater.events.live import EventFilter, Listener, Live, ResumeToken, is_expired, read_resume_token
 from headwater.events.replay import Replayed
 from headwater.model import Reader
@@ -192,6 +194,17 @@ def kafka_cluster(db: Database, brokers: str | None, connect_url: str) -> Cluste
     if not brokers:
         raise BadSetting("Set HEADWATER_KAFKA_BOOTSTRAP_SERVERS to Kafka's address, such as kafka.example:9092.")
     return Cluster(brokers, connect_url)
+
+
+async def examine_connector(db: Database, connect_url: str) -> Figure:
+    """Judges the connector that brings our events to Kafka by what Kafka Connect says about it."""
+    from headwater.events.kafka import connector
+
+    try:
+        state = await asyncio.to_thread(connector.connector_state, connect_url, db.engine.url.database or "")
+    except LogUnavailable as error:
+        return judge_connector(None, error.detail)
+    return judge_connector(state)
 
 
 async def set_up_kafka(cluster: Cluster, db: Database, database_url: str, retention: timedelta) -> Sequence[str]:

@@ -7,13 +7,15 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from headwater.events.delivery import Consumer
-from headwater.store.log.health import Backlog, LogHealth
+from headwater.store.log.health import Backlog, LogHealth, PartitionBacklog
+from headwater.store.log.replication import LogKeeper
 
 MAX_BACKLOG = 100
 MAX_LAG_SECONDS = 2.0
 MAX_DEAD_SHARE = 0.001
 MAX_VISIBLE_SECONDS = 3.0
 MAX_SLOT_BYTES = 1024**3
+LOST_SOON = ("unreserved", "lost")  # a slot whose log PostgreSQL is about to drop, or has dropped
 MAX_FAILING_SHARE = 0.1
 MIN_CACHE_HITS = 0.7
 FEWEST_ANSWERS = 20  # for a share to be judged
@@ -66,6 +68,7 @@ def judge(seen: Observed, consumers: Sequence[Consumer], now: datetime) -> list[
         _backlog(seen, lingers, now),
         _longest(lags),
         *lags,
+        *(_partition_lag(backlog, one, now) for backlog in seen.log.backlogs for one in backlog.partitions),
         *_dead(seen.log),
         _freshness(seen, now),
         _visible(seen.delays),
@@ -79,6 +82,19 @@ def judge(seen: Observed, consumers: Sequence[Consumer], now: datetime) -> list[
 def judge_store(problems: Sequence[str]) -> Figure:
     """The store itself: whether its file is there and whole, and whether it was read and written without errors."""
     return Figure("store", len(problems), 1, "problems", "bad" if problems else "ok", " ".join(problems))
+
+
+def judge_connector(state: str | None, why: str = "") -> Figure:
+    """Debezium's connector, as Kafka Connect reports it. A paused one keeps its slot, but sends nothing.
+
+    None: Kafka Connect does not say, and `why`. Then nobody knows, which is not well.
+    """
+    if state is None:
+        return Figure("connector", None, None, "running", "warning", f"{why} Nobody knows whether events get to Kafka.")
+    if state == "RUNNING":
+        return Figure("connector", 1, None, "running", "ok")
+    advice = f"Debezium's connector is {state}: no events get to Kafka. `headwater kafka check` says more."
+    return Figure("connector", 0, None, "running", "bad", advice)
 
 
 def overall(figures: Sequence[Figure]) -> State:
@@ -132,6 +148,13 @@ def _lag(backlog: Backlog, linger: float, now: datetime, why: str) -> Figure:
     state = _state(waited, limit)
     advice = "" if state == "ok" else f"{why} Its own log says what went wrong."
     return Figure("consumer_lag", round(waited, 3), limit, "seconds", state, advice, backlog.consumer)
+
+
+def _partition_lag(backlog: Backlog, one: PartitionBacklog, now: datetime) -> Figure:
+    """How far a consumer is behind in one partition. What that means is said once, for the whole consumer."""
+    waited = max(0.0, (now - one.oldest_at).total_seconds()) if one.oldest_at else 0.0
+    name = f"{backlog.consumer}/{one.partition}"
+    return Figure("partition_lag", round(waited, 3), None, "seconds", "ok", f"{one.events} events wait.", name)
 
 
 def _waited(backlog: Backlog, now: datetime) -> float:
@@ -204,6 +227,28 @@ def _sources(seen: Observed) -> Iterator[Figure]:
     yield Figure("sources_due", seen.due, None, "sources", late, advice)
 
 
+def _kept_log(log: LogHealth) -> Figure:
+    """The slot for which PostgreSQL keeps most. Each of them fills the disk if nobody reads it, ours or not.
+
+    One of ours whose log is about to be dropped, or is dropped, comes first.
+    """
+    most = max(log.slots, key=lambda slot: (_loses_log(slot), slot.bytes))
+    state: State = "bad" if _loses_log(most) else _state(most.bytes, MAX_SLOT_BYTES)
+    if state == "ok":
+        return Figure("slot_bytes", most.bytes, MAX_SLOT_BYTES, "bytes", state)
+    reader = "Its reader is too slow" if most.active else "Nobody reads it"
+    advice = f"PostgreSQL keeps its log for the slot {most.name} until the disk is full. {reader}: restart or drop it."
+    if most.status == "lost":
+        advice = f"PostgreSQL has dropped the log of the slot {most.name}. Drop the slot, and restart its connector."
+    elif most.left is not None:
+        advice = f"PostgreSQL drops the log of the slot {most.name} after {max(0, most.left):,} more bytes. {reader}."
+    return Figure("slot_bytes", most.bytes, MAX_SLOT_BYTES, "bytes", state, advice)
+
+
+def _loses_log(slot: LogKeeper) -> bool:
+    return slot.ours and slot.status in LOST_SOON
+
+
 def _log(seen: Observed, now: datetime) -> Iterator[Figure]:
     log, limit = seen.log, (seen.kept_for + timedelta(days=1)).total_seconds()
     age = (now - log.oldest_event_at).total_seconds() if log.oldest_event_at else 0.0
@@ -212,10 +257,8 @@ def _log(seen: Observed, now: datetime) -> Iterator[Figure]:
         "" if state == "ok" else "Events are kept until every consumer has passed them. One of the consumers is stuck."
     )
     yield Figure("oldest_event", round(max(0.0, age)), limit, "seconds", state, advice)
-    if log.slot_bytes is not None:
-        state = _state(log.slot_bytes, MAX_SLOT_BYTES) if log.slot_kept else "bad"
-        advice = "" if state == "ok" else "Debezium is not reading. Restart its connector, or drop the slot."
-        yield Figure("slot_bytes", log.slot_bytes, MAX_SLOT_BYTES, "bytes", state, advice)
+    if log.slots:
+        yield _kept_log(log)
     if seen.on_kafka:
         state = "ok" if log.slot_read else "bad"
         yield Figure(

@@ -111,6 +111,19 @@ METRICS = (
         unit="s",
     ),
     Metric(
+        "headwater_partition_backlog",
+        "gauge",
+        "Events that wait for a consumer in a partition, capped. Partitions in which nothing waits are left out.",
+        ("consumer", "partition"),
+    ),
+    Metric(
+        "headwater_partition_lag_seconds",
+        "gauge",
+        "Age of the oldest event that waits for a consumer in a partition.",
+        ("consumer", "partition"),
+        unit="s",
+    ),
+    Metric(
         "headwater_dead_letters",
         "gauge",
         "Events that a consumer gave up on, capped.",
@@ -129,8 +142,9 @@ METRICS = (
     Metric(
         "headwater_replication_slot_bytes",
         "gauge",
-        "Write-ahead log that is kept for Debezium.",
-        shown="max(headwater_replication_slot_bytes)",
+        "Write-ahead log that PostgreSQL keeps for a replication slot.",
+        ("slot",),
+        shown="max by (slot) (headwater_replication_slot_bytes)",
         unit="bytes",
     ),
     Metric("headwater_alerts", "gauge", "1 while an alert is raised.", ("alert",)),
@@ -203,11 +217,11 @@ RULES = (
     ),
     AlertRule(
         "HeadwaterSlotGrows",
-        "max(headwater_replication_slot_bytes) > 1073741824",
+        "max by (slot) (headwater_replication_slot_bytes) > 1073741824",
         "5m",
         "critical",
-        "PostgreSQL keeps its log for Debezium",
-        "`headwater kafka check` says what stopped. A forgotten slot fills the disk.",
+        "PostgreSQL keeps its log for the slot {{ $labels.slot }}",
+        "`headwater kafka check` says what stopped. A forgotten slot fills the disk: drop it.",
     ),
     AlertRule(
         "HeadwaterFilesRunOut",
@@ -272,14 +286,20 @@ class Metrics:
         self._set("headwater_consumer_lag_seconds", waited.items())
         self._set("headwater_dead_letters", ((one.consumer, log.dead.get(one.consumer, 0)) for one in log.backlogs))
         self._made["headwater_oldest_event_seconds"].set(_age(log.oldest_event_at, now))
-        self._made["headwater_replication_slot_bytes"].set(log.slot_bytes or 0)
+        behind = [(backlog.consumer, one) for backlog in log.backlogs for one in backlog.partitions]
+        self._set("headwater_partition_backlog", (((name, one.partition), one.events) for name, one in behind))
+        self._set(
+            "headwater_partition_lag_seconds",
+            (((name, one.partition), _age(one.oldest_at, now)) for name, one in behind),
+        )
+        self._set("headwater_replication_slot_bytes", ((slot.name, slot.bytes) for slot in log.slots))
 
-    def _set(self, name: str, values: Iterable[tuple[str, float]]) -> None:
-        """Sets a gauge by its label. What is not there any more is not answered any more."""
+    def _set(self, name: str, values: Iterable[tuple[str | tuple[object, ...], float]]) -> None:
+        """Sets a gauge by its label or labels. What is not there any more is not answered any more."""
         gauge = self._made[name]
         gauge.clear()
         for label, value in values:
-            gauge.labels(label).set(value)
+            gauge.labels(*(label if isinstance(label, tuple) else (label,))).set(value)
 
 
 def _age(since: datetime | None, now: datetime) -> float:

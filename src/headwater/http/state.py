@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from headwater.app import health
+from headwater.app import health, log
 from headwater.events.health import Figure, judge_store
 from headwater.events.live import Live
 from headwater.http.metrics import Metrics
@@ -46,4 +46,7 @@ async def figures(parts: Parts, live: Live) -> list[Figure]:
         has_cursors=parts.follows_table,
         cache_hits=parts.settings.monitor_cache_hit_threshold,
     )
-    return [judge_store([problem.detail for problem in problems]), *found]
+    store = judge_store([problem.detail for problem in problems])
+    if parts.follows_table:
+        return [store, *found]
+    return [store, await log.examine_connector(parts.db, parts.settings.kafka_connect_url), *found]

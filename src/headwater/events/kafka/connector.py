@@ -11,7 +11,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from headwater.store.log import replication
 from headwater.store.log.outbox import PARTITIONS
 
 ANSWER_SECONDS = 10.0
+STATE_SECONDS = 2.0  # somebody waits for the health page
 CHANGE_SECONDS = 100.0  # Kafka Connect gives up after 90
 BUSY_SECONDS = 0.2
 BEHIND_BYTES = 256 * 1024 * 1024  # a heartbeat moves the slot every ten seconds; a busy server writes less in between
@@ -268,7 +269,29 @@ def registered(cluster: Cluster) -> dict[str, str] | None:
     return config
 
 
-def ask_connect(cluster: Cluster, method: str, path: str, body: object = None) -> Any:
+def connector_state(connect_url: str, database: str) -> str:
+    """Returns the state of the connector that reads the outbox of this database, as Kafka Connect has it.
+
+    That is RUNNING only if its tasks run as well. MISSING: there is none. Raises LogUnavailable if Kafka Connect does
+    not answer.
+    """
+    cluster = Cluster("", connect_url)
+    found = ask_connect(cluster, "GET", "/connectors?expand=status&expand=info", patience=STATE_SECONDS) or {}
+    known = [one for one in found.values() if {"info", "status"} <= one.keys()]  # one that is being deleted has neither
+    states = [_state(one["status"]) for one in known if _reads_outbox(one["info"]["config"], database)]
+    return next((state for state in states if state != "RUNNING"), "RUNNING" if states else "MISSING")
+
+
+def _reads_outbox(config: Mapping[str, str], database: str) -> bool:
+    return config.get("database.dbname") == database and replication.TABLE in config.get("table.include.list", "")
+
+
+def _state(status: Mapping[str, Any]) -> str:
+    states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+    return next((state for state in states if state != "RUNNING"), "RUNNING" if status["tasks"] else "STARTING")
+
+
+def ask_connect(cluster: Cluster, method: str, path: str, body: object = None, *, patience: float | None = None) -> Any:
     """Makes a request to Kafka Connect. Returns None for a 404. Repeats it while workers rebalance (409)."""
     request = urllib.request.Request(
         cluster.connect_url.rstrip("/") + path,
@@ -276,7 +299,7 @@ def ask_connect(cluster: Cluster, method: str, path: str, body: object = None) -
         data=json.dumps(body).encode() if body is not None else None,
         headers={"content-type": "application/json"},
     )
-    patience = ANSWER_SECONDS if method == "GET" else CHANGE_SECONDS
+    patience = patience or (ANSWER_SECONDS if method == "GET" else CHANGE_SECONDS)
     deadline = time.monotonic() + patience
     while True:
         try:

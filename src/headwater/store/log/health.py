@@ -9,12 +9,12 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from headwater.store.log import replication
+from headwater.store.log.replication import LogKeeper
 from headwater.store.sql import Prepared, moment, moment_or_none, portable
 
 CAP = 10_000
 BACKLOG_CAP = 1000  # in each partition: more than enough to call it bad
 LOOK_BACK = 5000  # events of the outbox among which those that Kafka has not brought are looked for
-SLOT = "headwater_outbox"
 _GOOD = "('ok', 'unchanged', 'empty')"
 
 
@@ -24,12 +24,12 @@ class _EventTime(NamedTuple):
 
 
 _unhandled = Prepared(
-    sqlite="""SELECT c.consumer,
+    sqlite="""SELECT c.consumer, c.partition,
         (SELECT count(*) FROM (SELECT 1 FROM event_outbox o WHERE o.id > c.id LIMIT ?)),
         (SELECT o.created_at FROM event_outbox o WHERE o.id > c.id ORDER BY o.id LIMIT 1)
         FROM consumer_cursors c""",
     # Comparing and ordering by the whole key makes PostgreSQL use the index of the partition.
-    postgresql="""SELECT c.consumer,
+    postgresql="""SELECT c.consumer, c.partition,
         (SELECT count(*) FROM (SELECT 1 FROM event_outbox o WHERE o.partition = c.partition
             AND (o.partition, o.xid, o.id) > (c.partition, c.xid, c.id)
             ORDER BY o.partition, o.xid, o.id LIMIT ?) AS unhandled),
@@ -40,13 +40,13 @@ _unhandled = Prepared(
 # Kafka knows how far its consumers are, but not what has not reached it. The inbox knows what had its effect. A scalar
 # subquery looks up one id after the other; otherwise PostgreSQL may read all that the consumer ever handled.
 _without_effect = portable(
-    """SELECT count(*), min(created_at) FROM (
-        SELECT o.created_at FROM (
-            SELECT event_id, kind, created_at FROM event_outbox ORDER BY id DESC LIMIT :look_back) AS o
+    """SELECT partition, count(*), min(created_at) FROM (
+        SELECT o.partition, o.created_at FROM (
+            SELECT event_id, kind, partition, created_at FROM event_outbox ORDER BY id DESC LIMIT :look_back) AS o
         WHERE o.kind IN (:kinds)
             AND (SELECT 1 FROM consumer_inbox i WHERE i.consumer = :consumer AND i.event_id = o.event_id) IS NULL
             AND (SELECT 1 FROM event_dlq d WHERE d.consumer = :consumer AND d.event_id = o.event_id) IS NULL
-        ) AS waiting"""
+        ) AS waiting GROUP BY partition ORDER BY partition"""
 )
 _count_all = portable("SELECT count(*) FROM (SELECT 1 FROM event_outbox LIMIT ?) AS newest")
 _first = portable("SELECT id, created_at FROM event_outbox ORDER BY id LIMIT 1", row=_EventTime)
@@ -77,12 +77,22 @@ _queues = {
 }
 
 
+class PartitionBacklog(NamedTuple):
+    partition: int
+    events: int
+    oldest_at: datetime | None
+
+
 class Backlog(NamedTuple):
-    """What a consumer has not reached: how many events, up to the cap, and since when the oldest of them waits."""
+    """What a consumer has not reached: how many events, up to the cap, and since when the oldest of them waits.
+
+    `partitions` are those in which something waits.
+    """
 
     consumer: str
     events: int
     oldest_at: datetime | None
+    partitions: tuple[PartitionBacklog, ...] = ()
 
 
 class LogHealth(NamedTuple):
@@ -98,15 +108,14 @@ class LogHealth(NamedTuple):
     waiting: dict[str, int]
     last_post_at: datetime | None
     last_visit_at: datetime | None
-    slot_bytes: int | None
-    slot_kept: bool
+    slots: list[LogKeeper]
     slot_read: bool = True
 
 
 def examine(conn: Connection, consumers: Sequence[str], on_kafka: Mapping[str, Set[str]] | None = None) -> LogHealth:
     """Examines the log. `on_kafka` are consumers that follow Kafka instead of the table, with the kinds they take."""
     first, last = _first.first(conn), _last.first(conn)
-    slot = replication.slot(conn, SLOT) if conn.dialect.name == "postgresql" else None
+    slots = replication.keepers(conn) if conn.dialect.name == "postgresql" else []
     return LogHealth(
         backlogs=[
             *(_backlogs(conn, consumers) if consumers else ()),
@@ -118,9 +127,8 @@ def examine(conn: Connection, consumers: Sequence[str], on_kafka: Mapping[str, S
         waiting=dict(_count_dead_letters.all(conn, "waiting", CAP)),
         last_post_at=moment_or_none(_last_post.value(conn)),
         last_visit_at=moment_or_none(_last_visit.value(conn, CAP)),
-        slot_bytes=slot.behind if slot else None,
-        slot_kept=slot is None or slot.kept,
-        slot_read=slot.active if slot else not on_kafka,
+        slots=slots,
+        slot_read=any(slot.ours and slot.active for slot in slots) or not on_kafka,
     )
 
 
@@ -140,23 +148,24 @@ def visits_by_outcome(conn: Connection, since: datetime) -> dict[str, int]:
 
 
 def _backlogs(conn: Connection, consumers: Sequence[str]) -> list[Backlog]:
-    found: dict[str, list[tuple[int, datetime | None]]] = {}
-    for consumer, events, oldest_at in _unhandled.all(conn, BACKLOG_CAP):
-        found.setdefault(consumer, []).append((events, moment_or_none(oldest_at)))
+    found: dict[str, list[PartitionBacklog]] = {}
+    for consumer, partition, events, oldest_at in _unhandled.all(conn, BACKLOG_CAP):
+        found.setdefault(consumer, []).append(PartitionBacklog(partition, events, moment_or_none(oldest_at)))
     return [_backlog(conn, name, found.get(name)) for name in consumers]
 
 
 def _backlog_on_kafka(conn: Connection, name: str, kinds: Set[str]) -> Backlog:
-    [(events, oldest_at)] = _without_effect.all(conn, consumer=name, kinds=sorted(kinds), look_back=LOOK_BACK)
-    return Backlog(name, events, moment_or_none(oldest_at))
+    rows = _without_effect.all(conn, consumer=name, kinds=sorted(kinds), look_back=LOOK_BACK)
+    return _backlog(conn, name, [PartitionBacklog(*row)._replace(oldest_at=moment_or_none(row[2])) for row in rows])
 
 
-def _backlog(conn: Connection, name: str, partitions: list[tuple[int, datetime | None]] | None) -> Backlog:
+def _backlog(conn: Connection, name: str, partitions: list[PartitionBacklog] | None) -> Backlog:
     if partitions is None:  # it has not begun, so everything waits for it
         first = _first.first(conn)
         return Backlog(name, _count_all.value(conn, BACKLOG_CAP), first.created_at if first else None)
-    waits = [oldest_at for _, oldest_at in partitions if oldest_at is not None]
-    return Backlog(name, sum(events for events, _ in partitions), min(waits, default=None))
+    behind = tuple(one for one in partitions if one.events)
+    waits = [one.oldest_at for one in behind if one.oldest_at is not None]
+    return Backlog(name, sum(one.events for one in behind), min(waits, default=None), behind)
 
 
 def queue_depths(conn: Connection) -> dict[str, int]:

@@ -28,6 +28,21 @@ class Slot(NamedTuple):
     behind: int
 
 
+class LogKeeper(NamedTuple):
+    """A slot of the server, ours or not, for which it keeps write-ahead log: `bytes` of it at present.
+
+    `status` is PostgreSQL's: reserved, extended, unreserved or lost. `left` is how much may still be written before the
+    log is dropped; None: there is no limit (max_slot_wal_keep_size), and the disk fills. `ours`: of this database.
+    """
+
+    name: str
+    active: bool
+    status: str | None
+    bytes: int
+    left: int | None
+    ours: bool
+
+
 _publication = Prepared(
     postgresql="""SELECT p.pubinsert AND NOT (p.pubupdate OR p.pubdelete OR p.pubtruncate),
         array_remove(array_agg(t.tablename::text), NULL)
@@ -39,6 +54,13 @@ _slot = Prepared(
         COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint
     FROM pg_replication_slots WHERE slot_name = ? AND database = current_database()""",
     row=Slot,
+)
+_keepers = Prepared(
+    postgresql="""SELECT slot_name::text, active, wal_status,
+        COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint, safe_wal_size,
+        COALESCE(database = current_database(), FALSE)
+    FROM pg_replication_slots ORDER BY 4 DESC, 1""",
+    row=LogKeeper,
 )
 _wal_level = Prepared(postgresql="SHOW wal_level")
 _drop_slot = Prepared(
@@ -76,6 +98,11 @@ def drop_publication(conn: Connection, name: str) -> None:
 
 def slot(conn: Connection, name: str) -> Slot | None:
     return _slot.first(conn, name)
+
+
+def keepers(conn: Connection) -> list[LogKeeper]:
+    """Returns the slots that keep log, the one that keeps most first."""
+    return _keepers.all(conn)
 
 
 def drop_slot(conn: Connection, name: str) -> bool:
