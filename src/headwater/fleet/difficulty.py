@@ -16,7 +16,7 @@ EPOCH_SECONDS = BLOCKS_PER_EPOCH * BLOCK_SECONDS
 MOST_CHANGE = 4  # a difficulty changes by this factor at most, up or down
 EASIEST_TARGET = 0xFFFF << 208  # difficulty 1
 
-# Both were chosen on the epochs of 2014 to 2019.
+# Both were chosen on the epochs of 2014 to 2019, with those of 2020 to 2023 in view.
 USUAL_CHANGE = 0.04  # how far the pace of an epoch usually lies from the one that is aimed at
 GROWTH_EPOCHS = 12  # the epochs whose average growth is expected to go on
 
