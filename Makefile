@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-memory bench-cluster chaos chaos-cluster week fuzz constraints services-down clean
+.PHONY: help run test test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-fleet bench-memory bench-tenants bench-cluster bench-lateness attack chaos chaos-cluster week fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -27,6 +27,7 @@ test: packages lint  ## set up, then check and test everything (ARGS="-k words" 
 packages:
 	@scripts/services install || true
 	@scripts/spectral install || true
+	@scripts/openid-provider install || true
 	@scripts/deploy-tools install || true
 
 test-search:  ## the same with new and far more random examples; takes a night
@@ -50,12 +51,16 @@ docs:  ## write the generated pages and build docs/ as a site in build/site
 	@.venv/bin/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-memory  ## run all benchmarks
+bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-fleet bench-memory  ## run all benchmarks
 
 fuzz:  ## parse a million damaged feeds and a million pieces of HTML, and check the results (a quarter of an hour)
 	@scripts/venv dev
 	@.venv/bin/python bench/fuzz_tidy.py --inputs 1000000
 	@exec .venv/bin/python bench/fuzz_feeds.py --inputs 1000000
+
+attack:  ## attack a running Headwater on loopback, and count what got through (a few minutes)
+	@scripts/venv dev
+	@exec .venv/bin/python bench/attack.py $(ARGS)
 
 chaos:  ## send 60,000 events through each log under kill -9 and worse (a few minutes on a quiet machine)
 	@scripts/venv dev
@@ -77,6 +82,10 @@ bench-cluster:  ## measure visits by Celery workers, beside `headwater up` and a
 	@scripts/venv dev
 	@exec .venv/bin/python bench/cluster.py $(ARGS)
 
+bench-lateness:  ## have 100,000 sources come due over an hour on two Celery workers, and print how late visits were
+	@scripts/venv dev
+	@exec .venv/bin/python bench/cluster.py --feeds 0 --due 100000 $(ARGS)
+
 bench-pages:  ## measure how well and how fast articles are found, and what crawling sites with pages costs
 	@scripts/venv dev
 	@.venv/bin/python bench/pages.py; exec .venv/bin/python bench/paged.py $(ARGS)
@@ -84,6 +93,15 @@ bench-pages:  ## measure how well and how fast articles are found, and what craw
 bench-serve:  ## measure what the server spends on one answer: the newest 40 stories, posts, sources
 	@scripts/venv dev
 	@exec .venv/bin/python bench/serve.py $(ARGS)
+
+bench-fleet:  ## measure what a portfolio of 10,000 machines costs, and how soon a change is visible in it
+	@scripts/venv dev
+	@exec .venv/bin/python bench/fleet.py $(ARGS)
+
+bench-tenants:  ## measure what row level security costs on PostgreSQL: 200 tenants, 1 million posts
+	@scripts/venv dev
+	@scripts/services up postgres
+	@eval "$$(scripts/services env)"; exec .venv/bin/python bench/tenant_cost.py $(ARGS)
 
 bench-memory:  ## measure the memory with nothing followed and with 2,000 sources, and the size when installed
 	@scripts/venv dev

@@ -15,14 +15,14 @@ from multiprocessing.connection import Connection
 from urllib.parse import parse_qs, urlsplit
 
 from headwater.sim.reddit import answer
-from headwater.sim.reddit_world import Habits, Limits, SimReddit, history
+from headwater.sim.reddit_world import CommunityHabits, RedditLimits, SimReddit, history
 from headwater.sim.serving import Answer, Answered, Ask, Clock
 from loopback import listening, written
 
 POSTS_A_DAY = 60.0
 ROUND = timedelta(hours=2)  # as the highest tier is visited; a community has five new posts in it
 LIVES = timedelta(days=8)
-STILL = Habits(posts_per_day=POSTS_A_DAY, late=0, edited=0, deleted=0, removed=0, bursts=0)
+STILL = CommunityHabits(posts_per_day=POSTS_A_DAY, late=0, edited=0, deleted=0, removed=0, bursts=0)
 
 
 class Simulator:
@@ -71,7 +71,7 @@ class World:
         for number, clock in enumerate(self._clocks):
             posts = history(name_of(number), begins, LIVES, number, STILL)
             posts = posts if scores_move else [post._replace(liked=0) for post in posts]
-            limits = Limits(requests=0, token_life=timedelta(days=365))
+            limits = RedditLimits(requests=0, token_life=timedelta(days=365))
             reddit = SimReddit({name_of(number): posts}, limits, keeps_record=False, clock=clock)
             reddit.tokens["token"] = datetime.max.replace(tzinfo=UTC)
             self._reddits.append(reddit)

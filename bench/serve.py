@@ -10,12 +10,14 @@ quoted, not measured here: it answered with its newest 40 items, of 572, in 0.47
 from __future__ import annotations
 
 import argparse
+import asyncio
 import http.client
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -27,11 +29,14 @@ from sqlalchemy import Connection
 
 from headwater.accounts import tokens
 from headwater.model import Decision, Post, Reader, SourceState, Visit
+from headwater.settings import load
 from headwater.store import migrate, sources, stories, visits
 from headwater.store.db import Database
 from headwater.store.people import accounts
+from headwater.store.people import tokens as stored_tokens
 from headwater.store.posts import hot
 from headwater.store.sources import leases
+from headwater.wire import open_parts
 from measure import cpu_seconds
 from peers import wait_until
 from webserver import free_ports
@@ -147,6 +152,30 @@ def measure(process: int, port: int, path: str, token: str, requests: int) -> An
     return Answers(path, spent * 1000 / requests, length)
 
 
+def measure_jwt(folder: Path, checks: int) -> float:
+    """Returns how many milliseconds of CPU it takes to check an access token, by the best of five rounds."""
+    parts = open_parts(load({"HEADWATER_CONFIG": "", "HEADWATER_DATA_DIR": str(folder)}))
+
+    async def spent(token: str) -> float:
+        before = time.process_time()
+        for _ in range(checks):
+            await parts.access_tokens.check(token)
+        return time.process_time() - before
+
+    async def best() -> float:
+        owner = parts.db.write_now(accounts.make_owner, parts.now())
+        secret = parts.db.write_now(tokens.issue, owner, "api", "bench", parts.now())
+        api_token = parts.db.read_now(stored_tokens.bearer, "api", tokens.fingerprint(secret), parts.now())
+        assert api_token is not None
+        token = await parts.access_tokens.issue(api_token, frozenset({"posts:read"}))
+        return min([await spent(token) for _ in range(5)])
+
+    try:
+        return asyncio.run(best()) * 1000 / checks
+    finally:
+        parts.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posts", type=int, default=572)
@@ -159,13 +188,15 @@ def main() -> None:
         db.close()
         with served(Path(name)) as (process, port):
             found = [measure(process, port, path, token, given.requests) for path in PATHS]
+        jwt = measure_jwt(Path(name), given.requests)
     if given.json:
-        print(json.dumps({one.path: one.milliseconds for one in found}))
+        print(json.dumps({one.path: one.milliseconds for one in found} | {"jwt": jwt}))
         return
     print(f"{given.posts} posts of {SOURCES} sources, {given.requests} requests each\n")
     print(f"{'':32}{'CPU ms':>8}{'bytes':>10}")
     for one in found:
         print(f"{one.path:32}{one.milliseconds:8.2f}{one.bytes:10,}")
+    print(f"{'checking a JWT (goal: 0.1)':32}{jwt:8.3f}")
     print(f"{'yarr, newest 40 items (quoted)':32}{YARR_MS:8.2f}")
 
 

@@ -1,12 +1,13 @@
-"""Finds the odds of `dedup/story_rules.py`: how probable a story's merge is, by what is known when it is decided.
+"""Finds the odds of `dedup/story_rules.py`: how probable it is that a post belongs to a story, and two stories are one.
 
-    python bench/train_verifier.py [--sets FOLDER] [--also POSTS.jsonl]
+    python bench/train_verifier.py [--sets FOLDER] [--also POSTS.jsonl] [--rounds 3]
 
-It needs scikit-learn, which the product does not. Labelled posts are folded with every merge that is like enough; a
-merge is right if most of the story's posts have the post's label. Posts of `spread`, and those of `--also`, span months
-and have no labels. They come in random order and in one window: a merge is right if the story is less than 30 days
-away. Each set counts as much as the others. The odds are found on one half of the stories, and the error of the
-probabilities (ECE) is measured on the other.
+It needs scikit-learn, which the product does not. Labelled posts are folded. Of each post two stories are looked at,
+those that it most probably belongs to: it does if most of the story's posts have its label. Posts of `spread`, and
+those of `--also`, span months and have no labels. They come in random order and in one window: a post belongs to a
+story that is less than 30 days away. The odds that are found fold the posts of the next round, because what is asked
+of a post depends on the stories that were made. Each set counts as much as the others, spread three times. The error of
+the probabilities (ECE) is that of odds found on one half of the stories, measured on the other.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import argparse
 import os
 import random
 import zlib
-from collections import defaultdict
-from collections.abc import Iterator
-from math import log
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,18 +27,24 @@ from sklearn.linear_model import LogisticRegression
 
 from headwater.dedup.evaluate import LabelledPost, read_labelled
 from headwater.dedup.repeat_index import RepeatIndex
-from headwater.dedup.stories import StoryIndex
-from headwater.dedup.story_rules import ODDS
+from headwater.dedup.stories import THRESHOLD, StoryIndex
+from headwater.dedup.story_rules import LOGS, MEETING_ODDS, ODDS, StoryRules
 
 ROOT = Path(__file__).resolve().parents[1]
 SETS = Path(os.environ.get("HEADWATER_TEST_DATA") or ROOT.parent / "shared" / "data") / "dedup"
 LABELLED = ("uci", "og", "googlenews", "allsides")
-EVERY_MERGE = 1e-9
+WITHOUT_LABELS = 3.0  # how much posts without labels count
 MONTH = 30 * 86400.0
 BINS = 10
+BRIDGE = StoryRules._field_defaults["bridge"]
+NEVER = (-99.0, 0.0, 0.0, 0.0, 0.0)
+
+Odds = tuple[float, ...]
 
 
-class Merge(NamedTuple):
+class Case(NamedTuple):
+    """What is known of a post and a story, or of two stories, and whether they belong together."""
+
     logs: list[float]
     right: bool
     is_held_out: bool
@@ -47,61 +54,89 @@ class Merge(NamedTuple):
 class Watched(StoryIndex):
     """Remembers the last batch that was decided."""
 
-    def _fit(self, batch: Any, terms: Any) -> None:
-        super()._fit(batch, terms)
-        self.last, self.terms = batch, terms
+    def _note_meetings(self, batch: Any) -> None:
+        super()._note_meetings(batch)
+        self.last = batch
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=Path, default=SETS)
     parser.add_argument("--also", type=Path, action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    sets = options.sets
-    merges = [merge for name in LABELLED for merge in weighed(folded(name, read_labelled(sets / f"{name}.jsonl.xz")))]
-    for path in (sets / "spread.jsonl.xz", *options.also):
-        merges += weighed(folded("spread", spread(path)))
-    learned = [merge for merge in merges if not merge.is_held_out]
-    model = LogisticRegression(C=10, max_iter=1000)
-    model.fit([one.logs for one in learned], [one.right for one in learned], [one.weight for one in learned])
-    print("ODDS =", tuple(round(float(odds), 4) for odds in (model.intercept_[0], *model.coef_[0])))
-    print("error on held-out merges:", round(calibration_error([one for one in merges if one.is_held_out], model), 3))
+    sets = {name: (read_labelled(options.sets / f"{name}.jsonl.xz"), 1.0) for name in LABELLED}
+    for path in (options.sets / "spread.jsonl.xz", *options.also):
+        sets[f"spread {path.name}"] = (spread(path), WITHOUT_LABELS)
+    odds: Odds = ODDS
+    for _ in range(options.rounds):
+        joins, _ = folded(sets, odds)
+        odds = found(joins)
+        error = calibration_error(
+            [one for one in joins if one.is_held_out], found([one for one in joins if not one.is_held_out])
+        )
+        print("ODDS =", odds, "error on held-out stories:", round(error, 3), flush=True)
+    print("MEETING_ODDS =", found(folded(sets, odds)[1]), "were", MEETING_ODDS)
 
 
-def folded(name: str, posts: list[LabelledPost]) -> Iterator[tuple[list[float], bool, bool]]:
-    """Folds posts one by one. Yields of each merge what is known, whether it is right, and whether to hold it out."""
-    index = Watched(threshold=EVERY_MERGE)
+def folded(sets: dict[str, tuple[list[LabelledPost], float]], odds: Odds) -> tuple[list[Case], list[Case]]:
+    """Folds each set. Returns the posts that could join a story, and the stories that could become one."""
+    joins: list[Case] = []
+    meetings: list[Case] = []
+    for name, (posts, counts) in sets.items():
+        some: list[tuple[list[float], bool, bool]] = []
+        pairs: list[tuple[list[float], bool, bool]] = []
+        for kind, case in cases(name, posts, odds):
+            (some if kind == "join" else pairs).append(case)
+        joins += [Case(*one, weight=1000 * counts / len(some)) for one in some]
+        meetings += [Case(*one, weight=1000 / len(pairs)) for one in pairs]
+    return joins, meetings
+
+
+def cases(name: str, posts: list[LabelledPost], odds: Odds) -> Iterator[tuple[str, tuple[list[float], bool, bool]]]:
+    """Folds posts one by one. Yields what is known, whether it is right, and whether to hold it out."""
+    index = Watched(threshold=THRESHOLD, odds=odds, meeting_odds=NEVER)
     members: dict[int, list[str]] = defaultdict(list)
+    bridges: Counter[tuple[int, int]] = Counter()
+    seen: dict[tuple[int, int], tuple[int, ...]] = {}
     for post in posts:
         index.add(post.posting)
-        batch, story = index.last, members[index.last.stories[0]]
-        if batch.scores[0] > 0:
-            right = _is_right(name, post.story, story)
-            if right is not None:
-                held_out = zlib.crc32(f"{name}{post.story}".encode()) % 2 == 1
-                yield _logs(batch, index.terms.starts[1]), right, held_out
-        story.append(post.story)
+        batch = index.last
+        held_out = zlib.crc32(f"{name}{post.story}".encode()) % 2 == 1
+        logs = [list(batch.logs[place * LOGS : (place + 1) * LOGS]) for place in range(2)]
+        for place, number in enumerate(batch.likely):
+            right = number >= 0 and is_right(name, post.story, members[number])
+            if number >= 0 and right is not None:
+                yield "join", (logs[place], right, held_out)
+        members[batch.stories[0]].append(post.story)
+        if batch.scores[0] and batch.likely[1] >= 0 and (second := probability(logs[1], odds)) >= BRIDGE:
+            pair = (min(batch.likely), max(batch.likely))
+            bridges[pair] += second  # type: ignore[assignment]
+            one, other = (members[number] for number in pair)
+            sizes = sorted((len(one), len(other)))
+            looked = (*(size.bit_length() for size in sizes), int(bridges[pair]).bit_length())
+            if seen.get(pair) != looked:
+                seen[pair] = looked
+                known = [log(sizes[1]), log(sizes[0]), log(second / (1 - min(second, 0.9999))), log(bridges[pair])]
+                yield "meeting", (known, are_one(name, one, other), held_out)
 
 
-def _logs(batch: Any, terms: int) -> list[float]:
-    """The logarithms that the odds are made of. That of the likeness follows from the probability by today's odds."""
-    shared, posts, length = log(batch.shared[0]), log(batch.sizes[0]), log(terms)
-    base, by_likeness, by_shared, by_posts, by_terms, by_both = ODDS
-    odds = log(batch.scores[0] / max(1 - batch.scores[0], 1e-7))
-    rest = base + by_shared * shared + by_posts * posts + by_terms * length + by_both * posts * shared
-    return [(odds - rest) / by_likeness, shared, posts, length, posts * shared]
+def probability(logs: Sequence[float], odds: Odds) -> float:
+    return 1 / (1 + exp(-odds[0] - sum(each * value for each, value in zip(odds[1:], logs, strict=True))))
 
 
-def _is_right(name: str, label: str, story: list[str]) -> bool | None:
-    if name == "spread":
+def is_right(name: str, label: str, story: list[str]) -> bool | None:
+    if name.startswith("spread"):
         return sorted(abs(float(label) - float(other)) for other in story)[len(story) // 2] <= MONTH
     same = story.count(label)
     return None if 2 * same == len(story) else 2 * same > len(story)
 
 
-def weighed(merges: Iterator[tuple[list[float], bool, bool]]) -> list[Merge]:
-    found = list(merges)
-    return [Merge(*merge, weight=1000 / len(found)) for merge in found]
+def are_one(name: str, one: list[str], other: list[str]) -> bool:
+    if name.startswith("spread"):
+        middles = [sorted(map(float, story))[len(story) // 2] for story in (one, other)]
+        return abs(middles[0] - middles[1]) <= MONTH
+    return Counter(one).most_common(1)[0][0] == Counter(other).most_common(1)[0][0]
 
 
 def spread(path: Path) -> list[LabelledPost]:
@@ -113,10 +148,16 @@ def spread(path: Path) -> list[LabelledPost]:
     return [post for post, repeat in zip(timeless, repeats, strict=True) if repeat is None]
 
 
-def calibration_error(merges: list[Merge], model: LogisticRegression) -> float:
-    """How far, on average, the share of right merges is from what their probability says."""
-    says = model.predict_proba([one.logs for one in merges])[:, 1]
-    right, weights = np.array([one.right for one in merges]), np.array([one.weight for one in merges])
+def found(cases: list[Case]) -> Odds:
+    model = LogisticRegression(max_iter=1000)
+    model.fit([one.logs for one in cases], [one.right for one in cases], [one.weight for one in cases])
+    return tuple(round(float(odds), 4) for odds in (model.intercept_[0], *model.coef_[0]))
+
+
+def calibration_error(cases: list[Case], odds: Odds) -> float:
+    """How far, on average, the share of right ones is from what their probability says."""
+    says = np.array([probability(one.logs, odds) for one in cases])
+    right, weights = np.array([one.right for one in cases]), np.array([one.weight for one in cases])
     error = 0.0
     for place in range(BINS):
         chosen = np.minimum((says * BINS).astype(int), BINS - 1) == place

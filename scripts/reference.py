@@ -18,6 +18,7 @@ import yaml
 
 from headwater.accounts.scopes import ROLES, SCOPES
 from headwater.api.document import openapi
+from headwater.app.people import ACTIONS
 from headwater.cli.commands import app
 from headwater.cli.session import every
 from headwater.errors import HeadwaterError, all_errors
@@ -181,6 +182,15 @@ owner. Without the scope, the answer is a 403 with the code `insufficient_scope`
     for scope in SCOPES.values():
         where = "; only in the tenant that runs the instance" if scope.instance else ""
         yield f"| `{scope.name}` | {scope.meaning} | {', '.join(scope.roles)}{where} |"
+    yield """
+## Actions of the audit log
+
+[Tenants](tenants.md#the-audit-log) says what is recorded. The part before the dot is the resource.
+
+| action | somebody |
+|---|---|"""
+    for action, meaning in ACTIONS.items():
+        yield f"| `{action}` | {meaning} |"
     yield ""
 
 

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 import structlog
 
-from api.running import Running, running
+from api.running import Client, Running, running
 from headwater import wire
 from headwater.model import Reader
 from headwater.settings import load
@@ -165,6 +165,12 @@ def headwater(sqlite_url: str) -> Iterator[Running]:
     """A running Headwater on SQLite."""
     with running(sqlite_url) as made:
         yield made
+
+
+@pytest.fixture
+def program(headwater: Running) -> Client:
+    """A client of it that has an API token."""
+    return headwater.program()
 
 
 @pytest.fixture

@@ -17,5 +17,6 @@ def test_every_path_is_answered_from_a_store_with_stories(tmp_path: Path) -> Non
     db.close()
     with serve.served(tmp_path) as (process, port):
         found = [serve.measure(process, port, path, token, requests=1) for path in serve.PATHS]
+        assert serve.measure_jwt(tmp_path, checks=2) > 0
     assert [one.path for one in found] == serve.PATHS
     assert all(one.bytes for one in found)

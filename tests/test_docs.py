@@ -6,14 +6,18 @@ import importlib.util
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from headwater import __version__
+from headwater import __version__, wire
 from headwater.cli.session import every
 from headwater.crawl.monitors import WATCHED
+from headwater.server import create_app
+from headwater.settings import load
 from headwater.work.periodic import JOBS
+from people.audited import unknown
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -114,3 +118,8 @@ def test_the_site_is_built_strictly_and_loads_nothing_from_elsewhere(tmp_path: P
     for page in pages:
         loaded = re.findall(r'<(?:script|img|link)\b[^>]*(?:src|href)="([^"]*)', page.read_text(encoding="utf-8"))
         assert [address for address in loaded if re.match(r"(https?:)?//", address)] == [], page.name
+
+
+def test_every_route_and_command_that_writes_is_known_to_the_walk_of_the_audit_log(tmp_path: Path) -> None:
+    with closing(wire.open_parts(load({"HEADWATER_DATABASE_URL": f"sqlite:///{tmp_path / 'headwater.db'}"}))) as parts:
+        assert unknown(create_app(parts)) == []

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "coordination": WORDS,
     "parse": WORDS | {"sources", "fetch"},
     "events": WORDS | {"store"},
-    "consumers": WORDS | {"store", "events", "dedup"},
+    "consumers": WORDS | {"store", "events", "dedup", "fleet"},
     "accounts": WORDS | {"store"},
     "access": PATH,
     "follow": PATH | {"access"},

@@ -97,6 +97,14 @@ def test_a_file_sets_what_the_environment_does_not(config: Path) -> None:
     ]
 
 
+def test_a_setting_that_was_renamed_keeps_its_former_name(tmp_path: Path) -> None:
+    file = tmp_path / "headwater.toml"
+    file.write_text("reader_processes = 3", encoding="utf-8")
+    assert load({"HEADWATER_CONFIG": str(file)}).settings.parser_processes == 3
+    loaded = load({"HEADWATER_CONFIG": str(file), "HEADWATER_READER_PROCESSES": "5"})
+    assert (loaded.settings.parser_processes, loaded.origins["parser_processes"]) == (5, "HEADWATER_READER_PROCESSES")
+
+
 def test_the_file_in_the_folder_is_found_and_an_empty_name_means_none(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +122,7 @@ def test_the_file_in_the_folder_is_found_and_an_empty_name_means_none(
         ("[port]\nvalue = 1", "port in .* has to be text"),
         ("port = [1]", "port in .* has to be text"),
         ("secret_key = 'a'\nsecret_key_file = '/b'", "sets both secret_key and secret_key_file"),
+        ("reader_seconds = 2\nparser_seconds = 3", "sets both reader_seconds and parser_seconds"),
         ("secret_key_file = '/does/not/exist'", "secret_key_file in .*: the file /does/not/exist cannot be read"),
         ("port = ", "is not TOML"),
         ("port = 1\nport = 2", "is not TOML"),

@@ -8,8 +8,12 @@
     │   ├── BadDocument          an OPML or JSON document that cannot be read
     │   ├── BadSetting           a setting with a wrong name or value
     │   ├── BadConfiguration     a requested run with a wrong field (400)
-    │   └── TooManySources       more than one reader may follow
+    │   ├── TooManySources       more than one reader may follow
+    │   ├── UnknownModel         a model of machines that the catalogue does not have
+    │   ├── NotEnoughCoins       a sale of more coins than there are at that time
+    │   └── KeyReused            an idempotency key that was used for another request
     ├── NotSignedIn              no valid session or token (401)
+    │   └── SignInRefused        signing in at a provider failed, or nobody here is known by it
     ├── Forbidden                signed in, but not allowed (403)
     │   └── InsufficientScope    the role or the token does not allow this
     ├── TooOften                 more requests or guesses than allowed (429)
@@ -17,12 +21,14 @@
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
     ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
     ├── BeingDecided             somebody else is deciding about the same posts (409)
+    ├── ChangedMeanwhile         somebody else has changed it since it was read (409)
     ├── UnreadableEvent          an event whose content does not match its kind
     ├── StoreUnavailable         database busy, full or gone (503)
     │   ├── StoreMissing         there is no database yet
     │   ├── SchemaMismatch       the database is older or newer than this program
     │   ├── StoreLost            the database file is gone, or another one is in its place
     │   └── StoreDamaged         the database file has unreadable parts
+    ├── KeyUnavailable           the key that encrypts secrets cannot be had (503)
     ├── LogUnavailable           Kafka or Kafka Connect does not answer (503)
     └── SourceFailure            one source failed; stored and shown, never fatal (502)
         ├── FetchFailed          no usable answer came back
@@ -108,7 +114,19 @@ class BadConfiguration(BadInput, code="bad_configuration", title="The run is not
 class TooManySources(BadInput, code="too_many_sources", title="Nobody may follow so many sources here"): ...
 
 
+class UnknownModel(BadInput, code="unknown_model", title="The catalogue has no such model"): ...
+
+
+class NotEnoughCoins(BadInput, code="not_enough_coins", title="More coins would be sold than there are"): ...
+
+
+class KeyReused(BadInput, code="key_reused", title="This idempotency key was used for another request"): ...
+
+
 class NotSignedIn(HeadwaterError, code="not_signed_in", title="Sign in first", status=401): ...
+
+
+class SignInRefused(NotSignedIn, code="sign_in_refused", title="You could not be signed in"): ...
 
 
 class Forbidden(HeadwaterError, code="forbidden", title="Not allowed", status=403): ...
@@ -134,6 +152,10 @@ class AlreadyUndone(HeadwaterError, code="already_undone", title="It was undone 
 class BeingDecided(HeadwaterError, code="being_decided", title="Somebody else is deciding this", status=409): ...
 
 
+class ChangedMeanwhile(HeadwaterError, code="changed_meanwhile", title="It has changed since you read it", status=409):
+    """`facts` has `revision`, the present one."""
+
+
 class UnreadableEvent(HeadwaterError, code="unreadable_event", title="An event cannot be read"): ...
 
 
@@ -154,6 +176,11 @@ class StoreLost(StoreUnavailable, code="store_lost", title="The database file is
 
 
 class StoreDamaged(StoreUnavailable, code="store_damaged", title="The database file is damaged"): ...
+
+
+class KeyUnavailable(
+    HeadwaterError, code="key_unavailable", title="The key that encrypts secrets cannot be had", status=503
+): ...
 
 
 class LogUnavailable(HeadwaterError, code="log_unavailable", title="Kafka cannot be reached", status=503): ...

@@ -27,6 +27,15 @@ def uuid7s(count: int) -> Iterator[str]:
         yield f"{first}{chance[at : at + 3]}-{variant}{chance[at + 4 : at + 7]}-{chance[at + 7 : at + 19]}"
 
 
+def new_trace() -> str:
+    """Returns a traceparent that begins a trace. Its id sorts by time."""
+    return f"00-{uuid7().replace('-', '')}-{os.urandom(8).hex()}-01"
+
+
+def trace_id(traceparent: str) -> str:
+    return traceparent.split("-")[1]
+
+
 def parse_trace(header: str | None) -> str | None:
     """Returns the header's value if it is valid, otherwise None."""
     return header if header and _FORM.fullmatch(header) else None

@@ -7,7 +7,7 @@ much.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 
@@ -144,11 +144,45 @@ class Item(NamedTuple):
     pinned: bool = False
 
 
+class MarketDay(NamedTuple):
+    """One day of the coin's market and chain. None is unknown. `height` is that of the last block of the day."""
+
+    day: date
+    price_usd: float | None
+    difficulty: float | None
+    height: int
+    blocks: int
+    fees_btc: float = 0.0
+    hashrate_th: float | None = None
+
+
+class ForecastDay(NamedTuple):
+    """What is expected of one day, with ranges that should hold in four of five cases.
+
+    `confidence` is the share of the latest 500 ranges of the price, for as many days ahead, that held.
+    `difficulty_skill` says how much better the next difficulty is known than by expecting no change, measured at the
+    same point of past epochs: 0 is as good as that, 1 would be exact.
+    """
+
+    day: date
+    price_usd: float
+    price_low: float
+    price_high: float
+    difficulty: float
+    difficulty_low: float
+    difficulty_high: float
+    hashprice_usd_per_ph: float
+    hashprice_low: float
+    hashprice_high: float
+    confidence: float | None
+    difficulty_skill: float | None = None
+
+
 class Page(NamedTuple):
     """What one answer says: posts, what to request next (None if this was the last page), facts about the source.
 
     `items` are what a list names without containing it. `comments` are stored like posts, but do not move the
-    watermark.
+    watermark. `days` are figures of the market.
     """
 
     posts: list[Post]
@@ -156,6 +190,7 @@ class Page(NamedTuple):
     facts: Facts
     items: tuple[Item, ...] = ()
     comments: list[Post] = []
+    days: list[MarketDay] = []
 
 
 class Credential(NamedTuple):
@@ -207,6 +242,7 @@ class Visit(NamedTuple):
     `unfinished` says that the crawl of a list goes on with the next visit. `becomes` is the kind of source that it
     turned out to be. `not_before` is the earliest next visit that the source's own wishes and the back-off allow.
     `retry_at` is set where asking again soon may help. A task, which somebody waits for, is then tried again.
+    `traceparent` names the visit in all that it causes.
     """
 
     source_id: int
@@ -234,6 +270,8 @@ class Visit(NamedTuple):
     comments: list[Post] = []
     not_before: datetime | None = None
     retry_at: datetime | None = None
+    days: list[MarketDay] = []
+    traceparent: str | None = None
 
 
 class StoredPost(NamedTuple):
@@ -264,11 +302,24 @@ class SavedVisit(NamedTuple):
     def count(self, change: str) -> int:
         return self.visit.counted.get(change, 0) + sum(1 for post in self.posts if post.change == change)
 
+    def brought(self) -> dict[str, int | bool]:
+        """Returns what the visit brought, as it is stored and reported."""
+        facts = self.visit.facts
+        return {
+            "new": self.count("new"),
+            "updated": self.count("edited") + self.count("touched"),
+            "duplicates": self.count("same"),
+            "watermark_updated": self.watermark_updated,
+            "truncated": facts is not None and facts.truncated,
+            "gap": facts is not None and facts.gap,
+        }
+
 
 class Event(NamedTuple):
     """A fact that is committed together with the change it describes. `data` is its content as JSON.
 
-    Events with one `key` stay in order. Two events with one `idempotency_key` are the same fact.
+    Events with one `key` stay in order. Two events with one `idempotency_key` are the same fact. `traceparent` is the
+    trace that it is part of; None: that of the present request or visit, if any.
     """
 
     kind: str
@@ -278,6 +329,8 @@ class Event(NamedTuple):
     idempotency_key: str
     tenant_id: int | None = None
     user_id: int | None = None
+    domain: str = ""  # the topic, where it is not the first part of the kind
+    traceparent: str | None = None
 
 
 class PostText(NamedTuple):
@@ -321,3 +374,8 @@ class Reader(NamedTuple):
     role: str
     scopes: frozenset[str] | None = None
     runs_instance: bool = False
+
+    @property
+    def key(self) -> dict[str, int]:
+        """The columns that say whose a row is."""
+        return {"tenant_id": self.tenant_id, "user_id": self.user_id}

@@ -24,18 +24,18 @@ from headwater.api.websub import HubCallbacks
 from headwater.app import account
 from headwater.events.live import Live
 from headwater.http import auth, connections, problems, routes
-from headwater.http.connections import Limits
+from headwater.http.connections import Certificate, Limits
 from headwater.http.edge import Edge
 from headwater.http.metrics import Metrics
 from headwater.model import SavedVisit
-from headwater.web import health, images, people, reference, sources, stream, webhooks
+from headwater.web import fleet, health, images, people, reference, sources, stream, webhooks
 from headwater.web.view import show_problem
 from headwater.wire import Parts, instance_name
 
 log = structlog.get_logger()
 DEFERRED_SECONDS = 60.0
 STATIC = Path(web.__file__).parent / "static"
-PAGES = (reference, people, stream, images, sources, webhooks, health)
+PAGES = (reference, people, stream, images, sources, webhooks, fleet, health)
 
 
 def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
@@ -49,12 +49,13 @@ def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
     )
     app.state.parts = parts
     app.state.metrics = metrics or Metrics()
+    app.state.fleets = {}
     app.state.live = Live(parts.db, parts.new_events, parts.now, instance_name(parts.settings))
     app.openapi = document.openapi  # type: ignore[method-assign]
     document.include_routes(app)
     app.include_router(document.router)
     for page in PAGES:
-        app.include_router(page.router)
+        app.include_router(page.router, dependencies=[Depends(fleet.note_fleet)])
     for route in auth.every_route(app):
         auth.scope_of(route)  # fails at the start if a route names none
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
@@ -72,7 +73,15 @@ class Server(uvicorn.Server):
         yield  # `serve` below handles them: the crawl loop has to stop as well
 
 
-def web_server(app: FastAPI, parts: Parts) -> Server:
+def certificate_of(parts: Parts) -> Certificate | None:
+    """Returns the certificate with which this server speaks TLS, if it does. Raises BadSetting."""
+    settings = parts.settings
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return Certificate(settings.tls_certificate, settings.tls_key)
+
+
+def web_server(app: FastAPI, parts: Parts, certificate: Certificate | None = None) -> Server:
     """Returns what serves the application, with limits on connections and on what is sent over them."""
     settings = parts.settings
     most = connections.affordable(settings.max_connections, settings.max_concurrency)
@@ -85,6 +94,7 @@ def web_server(app: FastAPI, parts: Parts) -> Server:
             proxy_headers=False,  # it would believe everybody on this machine; http/auth.py asks whom to believe
             access_log=False,
             lifespan="off",
+            ssl_context_factory=(lambda *_: certificate.context) if certificate else None,
             timeout_graceful_shutdown=max(1, int(settings.shutdown_seconds)),
         )
     )
@@ -104,19 +114,24 @@ async def serve(
     `on_ready` gets a link that signs the owner in, if there should be one, once it leads somewhere.
     """
     wire.share_one_heap()
+    certificate = certificate_of(parts)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     owner = await asyncio.to_thread(wire.prepare_store, parts)
+    await asyncio.to_thread(wire.present_keys, parts)  # a command that prints the key takes its time, and fails now
     link = None
     if with_link:
         link = await parts.db.write(account.login_link, owner, wire.home(parts.settings), parts.now())
     metrics = Metrics()
     app = create_app(parts, metrics)
-    server = web_server(app, parts)
+    server = web_server(app, parts, certificate)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     hearing = asyncio.create_task(wire.hear_of_events(parts, stop))
-    watching = asyncio.create_task(wire.watch_store(parts, stop))
+    watching = [asyncio.create_task(wire.watch_store(parts, stop))]
+    if certificate is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, certificate.renew)
+        watching.append(asyncio.create_task(certificate.watch(stop)))
     await asyncio.to_thread(on_ready, link)
     try:
         await _crawl_until(parts, metrics, stop, serving) if crawl else await _first(stop, serving)
@@ -125,7 +140,8 @@ async def serve(
         stop.set()
         app.state.live.close()
         server.should_exit = True
-        await asyncio.gather(serving, hearing, watching)
+        await asyncio.gather(serving, hearing, *watching)
+        await parts.close_shared()
 
 
 async def _crawl_until(parts: Parts, metrics: Metrics, stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
@@ -190,6 +206,18 @@ def _log_visit(saved: SavedVisit) -> None:
     if not saved.accepted:
         log.warning("visit.refused", source=saved.address, reason="the lease was lost")
     elif visit.outcome == "failed":
-        log.warning("visit.failed", source=saved.address, code=visit.error_code, error=visit.error)
+        log.warning(
+            "visit.failed",
+            source=saved.address,
+            code=visit.error_code,
+            error=visit.error,
+            traceparent=visit.traceparent,
+        )
     elif visit.outcome != "unchanged":
-        log.info("visit", source=saved.address, outcome=visit.outcome, new=saved.count("new"))
+        log.info(
+            "visit",
+            source=saved.address,
+            outcome=visit.outcome,
+            new=saved.count("new"),
+            traceparent=visit.traceparent,
+        )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -49,8 +49,18 @@ class Settings(BaseSettings):
         "What encrypts passwords of sources at rest, and makes the secrets of hubs. Processes that share a database "
         "have to share it. Default: a key file in the data folder, made when needed.",
     )
+    secret_key_command: str | None = _setting(
+        None, "A command that prints that key, such as one that asks a KMS. It has 30 seconds, and no shell."
+    )
+    other_secret_keys: SecretStr | None = _setting(
+        None, "Other keys, separated by commas, that only decrypt. `headwater keys list` shows which are needed."
+    )
     host: str = _setting("127.0.0.1", "Address the web server listens on.")
     port: int = _setting(8080, "Port the web server listens on.", ge=1, le=65535)
+    tls_certificate: Path | None = _setting(
+        None, "A file with this server's certificate and its chain (PEM). It then speaks TLS 1.3 and nothing else."
+    )
+    tls_key: Path | None = _setting(None, "The file with the private key of that certificate (PEM, not encrypted).")
     max_connections: int = _setting(
         1000,
         "Connections to the web server at once. At more, the one that has sent no request for longest is closed.",
@@ -81,16 +91,46 @@ class Settings(BaseSettings):
     jwt_audience: str | None = _setting(
         None, "What its tokens must have as `aud`. Default: the address of this instance."
     )
+    oidc_issuer: str | None = _setting(
+        None, "An OpenID Connect provider at which people sign in: its issuer, such as https://login.example."
+    )
+    oidc_client_id: str | None = _setting(None, "The id of this Headwater at that provider.")
+    oidc_client_secret: SecretStr | None = _setting(
+        None, "Its secret there. Default: the one that `headwater oidc secret` stored; without one, PKCE has to do."
+    )
+    oidc_name: str | None = _setting(None, "What the button on the sign-in page calls the provider. Default: its host.")
+    oidc_scopes: str = _setting("openid email profile", "What the provider is asked for.")
+    oidc_join_tenant: str | None = _setting(
+        None, "The tenant that people join who come from the provider uninvited. Default: nobody may do so."
+    )
+    oidc_join_role: Literal["viewer", "member", "operator"] = _setting("member", "Their role.")
+    oidc_domains: str = _setting(
+        "", "Domains of the verified e-mail addresses with which people may join so, such as example.org. *: all."
+    )
     redis_url: SecretStr | None = _setting(
         None,
-        "Redis, where several processes count requests together and show who visits what, such as "
+        "Redis, where several processes count requests together, cache pages and show who visits what, such as "
         "redis://127.0.0.1:6379/0. Default: the broker, if that is Redis; else none.",
         also="REDIS_URL",
+    )
+    cache_mb: int = _setting(
+        16, "Memory for what takes long to compute, such as first pages of the stream. Not used with Redis.", ge=0
     )
     allow_private_networks: str = _setting(
         "false",
         "Whether sources on private, loopback and link-local addresses may be fetched: true, false, or networks "
         "such as 10.1.0.0/16,127.0.0.0/8.",
+    )
+    market_url: str | None = _setting(
+        None,
+        "Where daily figures of the Bitcoin market are: CSV or JSON with date, price_usd, difficulty, height_eod, "
+        "blocks and fees_btc. Default: nowhere; `headwater market import` reads a file.",
+    )
+    telemetry_days: int = _setting(
+        35, "How long single readings of machines are kept; also how late one may come.", ge=2, le=3660
+    )
+    telemetry_hours_days: int = _setting(
+        800, "How long what readings come to by the hour is kept. By the day it is kept for good.", ge=2, le=36600
     )
     user_agent: str = _setting(f"Headwater/{__version__}", "How we name ourselves to the servers we visit.")
     proxy_url: SecretStr | None = _setting(
@@ -114,9 +154,15 @@ class Settings(BaseSettings):
     visit_seconds: int = _setting(120, "How long one visit may take in all.", ge=5, le=3000)
     fetch_seconds: float = _setting(30.0, "How long one answer may take, redirects included.", ge=1, le=600)
     fetch_max_bytes: int = _setting(10 * 1024 * 1024, "The largest answer that is read, after decompression.", ge=1024)
-    reader_processes: int = _setting(2, "Processes that parse what was fetched.", ge=1, le=64)
-    reader_seconds: float = _setting(10.0, "CPU time after which parsing one document is stopped.", ge=0.1, le=600)
-    reader_memory_mb: int = _setting(512, "Memory that a parser process may use, in MB.", ge=128)
+    parser_processes: int = _setting(
+        2, "Processes that parse what was fetched.", also="HEADWATER_READER_PROCESSES", ge=1, le=64
+    )
+    parser_seconds: float = _setting(
+        10.0, "CPU time after which parsing one document is stopped.", also="HEADWATER_READER_SECONDS", ge=0.1, le=600
+    )
+    parser_memory_mb: int = _setting(
+        512, "Memory that a parser process may use, in MB.", also="HEADWATER_READER_MEMORY_MB", ge=128
+    )
     browser_sandbox: Literal["on", "off"] = _setting(
         "on", "Whether Chromium needs its sandbox. As root it has none: on refuses to start it, off starts it anyway."
     )
@@ -264,6 +310,11 @@ class Settings(BaseSettings):
     )
     visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
     event_history_days: int = _setting(7, "How long events are kept after every consumer has seen them.", ge=1)
+    audit_days: int = _setting(
+        365,
+        "How long the audit log says who changed what. PostgreSQL keeps 30 days in any case.",
+        ge=30,
+    )
     shutdown_seconds: float = _setting(
         10.0, "How long visits under way may take to finish when Headwater is stopped.", ge=0
     )
@@ -318,41 +369,14 @@ class Settings(BaseSettings):
         10000, "Posts read from X in a month, over all processes; then X sources wait. 0: any number.", ge=0
     )
 
-    @field_validator(
-        "database_url",
-        "redis_url",
-        "secret_key",
-        "proxy_url",
-        "public_url",
-        "fold_threshold",
-        "kafka_bootstrap_servers",
-        "kafka_database_url",
-        "celery_broker_url",
-        "celery_result_backend",
-        "celery_worker_count",
-        "celery_queue_names",
-        "crawler_max_concurrency",
-        "crawler_post_limit",
-        "crawler_time_filter",
-        "crawler_sort",
-        "reddit_client_id",
-        "reddit_client_secret",
-        "reddit_user_agent",
-        "x_bearer_token",
-        mode="before",
-    )
+    @field_validator("*", mode="before")
     @classmethod
-    def _empty_is_unset(cls, value: Any) -> Any:
-        return None if value == "" else value
+    def _empty_is_unset(cls, value: Any, given: ValidationInfo) -> Any:
+        return None if value == "" and cls.model_fields[given.field_name or ""].default is None else value
 
     @classmethod
     def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *_: Any, **others: Any
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (init_settings,)  # the environment is read by `load`, which knows where each value came from
 
@@ -396,8 +420,16 @@ def names_of(name: str, field: FieldInfo) -> list[str]:
     return [PREFIX + name.upper()] + ([str(also)] if also else [])
 
 
+def _keys() -> dict[str, str]:
+    """Returns the setting that each key of a settings file means. One that was renamed has two."""
+    variables = (
+        (variable, name) for name, field in Settings.model_fields.items() for variable in names_of(name, field)
+    )
+    return {variable.removeprefix(PREFIX).lower(): name for variable, name in variables if variable.startswith(PREFIX)}
+
+
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | {CONFIG}
+    known = {PREFIX + key.upper() for key in _keys()} | {CONFIG}
     for variable in environ:
         if not variable.startswith(PREFIX) or variable.startswith(NOT_SETTINGS):
             continue
@@ -424,15 +456,15 @@ def _from_config(named: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     origins: dict[str, str] = {}
     if file is None:
         return values, origins
+    keys = _keys()
     for key, value in _toml(file).items():
-        name = key if key in Settings.model_fields else key.removesuffix("_file")
-        origin = f"{key} in {file}"
-        if name not in Settings.model_fields:
+        name, origin = keys.get(key) or keys.get(key.removesuffix("_file")), f"{key} in {file}"
+        if name is None:
             raise BadSetting(f"{origin} is not a setting.{_closest(key, Settings.model_fields)}")
         if name in values:
-            raise BadSetting(f"{file} sets both {name} and {name}_file. Choose one.")
+            raise BadSetting(f"{file} sets both {origins[name].partition(' ')[0]} and {key}. Choose one.")
         written = _as_environment(value, origin)
-        values[name], origins[name] = (written if name == key else _from_file(origin, written)), origin
+        values[name], origins[name] = (written if key in keys else _from_file(origin, written)), origin
     return values, origins
 
 

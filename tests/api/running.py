@@ -20,7 +20,7 @@ from headwater.accounts import tokens
 from headwater.app.account import login_link
 from headwater.http.metrics import Metrics
 from headwater.model import Post, Reader
-from headwater.server import create_app, web_server
+from headwater.server import certificate_of, create_app, web_server
 from headwater.settings import load
 from headwater.wire import Parts
 from support.posts import a_source, visited
@@ -115,22 +115,33 @@ class Running:
 
 
 @contextmanager
-def running(store_url: str, now: Callable[[], datetime] = wire.utc_now, **environ: str) -> Iterator[Running]:
+def running(
+    store_url: str, now: Callable[[], datetime] = wire.utc_now, *, port: int = 0, **environ: str
+) -> Iterator[Running]:
     parts = wire.open_parts(load({"HEADWATER_DATABASE_URL": store_url, **environ}))
     parts.now = now
     owner = wire.prepare_store(parts)
-    with served(parts) as (port, metrics):
+    with served(parts, port) as (port, metrics):
         yield Running(parts, owner, port, metrics)
     parts.close()
 
 
 @contextmanager
-def served(parts: Parts) -> Iterator[tuple[int, Metrics]]:
+def served(parts: Parts, port: int = 0) -> Iterator[tuple[int, Metrics]]:
     """The application on a port of its own, in a thread of its own."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", port))
     metrics = Metrics()
-    server = web_server(create_app(parts, metrics), parts)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    server = web_server(create_app(parts, metrics), parts, certificate_of(parts))
+
+    async def serve() -> None:
+        await server.serve(sockets=[listening])
+        await parts.close_shared()
+
+    def run() -> None:
+        with wire.new_runner() as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         yield listening.getsockname()[1], metrics

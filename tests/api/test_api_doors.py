@@ -22,6 +22,7 @@ OPEN = {
     ("GET", "/readyz"): 200,
     ("GET", "/login"): 200,
     ("POST", "/login"): 401,  # without a password
+    ("POST", "/login/provider"): 404,  # there is none
     ("GET", "/invitation"): 404,  # without an invitation
     ("POST", "/invitation"): 404,
     ("POST", "/oauth/token"): 422,  # without a form
@@ -196,7 +197,19 @@ def test_a_token_needs_no_form_key(headwater: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "", "[", "192.168.1.5", "localhost@evil.example:80"]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "",
+        "[",
+        "192.168.1.5",
+        "localhost@evil.example:80",
+        "[::1]evil",
+        "evil@127.0.0.1",
+        "127.0.0.1/x",
+        "127.0.0.1:80x",
+    ],
 )
 def test_a_name_that_is_not_ours_is_refused(headwater: Running, host: str) -> None:
     # A page that rebinds its own name to this address must not get in.

@@ -72,14 +72,15 @@ def test_health_has_the_names_that_others_ask_for(on_both: Running) -> None:  # 
     assert (answer["kafka_consumer_lag"], answer["outbox_backlog"], answer["dlq_count"]) == (0, 0, 0)
 
 
-def test_the_hit_rate_is_counted_from_visits(store_url: str) -> None:  # E13
+def test_the_share_of_unchanged_answers_is_counted_from_visits(store_url: str) -> None:  # E13
     clock = [utc_now() - timedelta(hours=3)]
     with running(store_url, now=lambda: clock[0]) as headwater:
         source_id = headwater.source()
         clock[0] += timedelta(hours=3)
         for outcome in ("ok", "unchanged", "unchanged", "unchanged", "failed"):
             headwater.publish(source_id, outcome=outcome)
-        assert headwater.program().get("/api/health").json()["cache_hit_rate"] == 0.75
+        figures = {one["name"]: one for one in headwater.program().get("/api/health").json()["figures"]}
+        assert figures["answers_unchanged"]["value"] == 0.75
 
 
 def test_on_kafka_what_reaches_no_consumer_is_seen(postgres_url: str) -> None:  # E13

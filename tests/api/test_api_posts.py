@@ -38,6 +38,18 @@ def test_posts_and_stories_are_found_by_their_words(on_both: Running) -> None:
     assert client.get("/api/posts?q=%3F%21").status == 422
 
 
+def test_what_is_unread_is_found_however_much_with_the_same_words_was_read(on_both: Running) -> None:
+    posts = [a_post(str(n), f"Copper {n}", created_at=NOON + timedelta(minutes=n)) for n in range(200)]
+    ids = on_both.publish(on_both.source(), *posts)
+    consume_all(on_both.parts.db, CONSUMER)
+    client = on_both.program()
+    assert client.post("/api/posts/mark", {"ids": ids[2:], "read": True}).json() == {"marked": 198}
+    first = client.get("/api/posts?q=copper&unread=true&limit=1").json()
+    assert [item["title"] for item in first["items"]] == ["Copper 1"]
+    rest = client.get(f"/api/posts?q=copper&unread=true&limit=1&cursor={first['next_cursor']}").json()
+    assert ([item["title"] for item in rest["items"]], rest["next_cursor"]) == (["Copper 0"], None)
+
+
 def test_a_story_has_the_shape_that_every_way_out_shares(on_both: Running) -> None:
     [post_id] = on_both.publish(on_both.source(), a_post("a", "Rivers"))
     member = {

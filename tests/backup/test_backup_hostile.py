@@ -59,7 +59,7 @@ def _empty(url: str, folder: Path) -> Iterator[Parts]:
 
 def restore(parts: Parts, file: Path) -> None:
     with backup.opened(file) as archive:
-        backup.restore(parts.db, archive, images=wire.image_folder(parts.settings), key_id=None)
+        backup.restore(parts.db, archive, images=wire.image_folder(parts.settings))
 
 
 def refuses(parts: Parts, file: Path) -> str:
@@ -253,7 +253,7 @@ with backup.opened(Path(sys.argv[1])) as archive:
                 os.kill(os.getpid(), signal.SIGKILL)
             yield row
     archive.rows = until_killed
-    backup.restore(parts.db, archive, images=parts.settings.data_dir / "images", key_id=None)
+    backup.restore(parts.db, archive, images=parts.settings.data_dir / "images")
 """
 
 

@@ -212,6 +212,7 @@ def test_the_doctor_finds_a_healthy_machine_and_a_taken_port(headwater: Headwate
         "sqlite": True,
         "settings": True,
         "data folder": True,
+        "keys": True,
         "database": True,
         "database file": True,
         "tenants": True,

@@ -25,7 +25,7 @@ def environ(postgres_schema: str, redis_url: str, tmp_path: Path) -> Iterator[di
             "HEADWATER_DATABASE_URL": url,
             "HEADWATER_DATA_DIR": str(tmp_path / "data"),
             "HEADWATER_HOST_GAP_SECONDS": "0",
-            "HEADWATER_READER_PROCESSES": "1",
+            "HEADWATER_PARSER_PROCESSES": "1",
             "CELERY_BROKER_URL": redis_url,
             "CELERY_WORKER_COUNT": "1",
         }

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Row, delete, select
 from typer.testing import CliRunner, Result
 
-from api.running import Running, running
+from api.running import Client, Running, running
 from headwater.cli.commands import app
 from headwater.errors import BadInput, TooManySources
 from headwater.store.tables import event_outbox, visit_tasks
@@ -52,6 +52,13 @@ def force(instance: Running, source_id: int) -> dict[str, object]:
     return scheduled
 
 
+def finished(environ: dict[str, str], client: Client, *tasks: object) -> list[dict[str, Any]]:
+    """Crawls until these tasks have their results."""
+    with crawling(environ):
+        wait_until(lambda: all(client.get(f"/api/queue/tasks/{task}").json()["result"] for task in tasks))
+    return [client.get(f"/api/queue/tasks/{task}").json() for task in tasks]
+
+
 def row_of(instance: Running, source_id: int) -> Row[Any]:
     query = select(sources_table).where(sources_table.c.id == source_id)
     return instance.parts.db.read_now(lambda conn: conn.execute(query).one())
@@ -89,9 +96,7 @@ def test_the_result_of_a_visit_that_was_asked_for_is_kept_for_a_day(
     waiting = client.get(f"/api/queue/tasks/{tasks[0]}").json()
     assert (waiting["task_id"], waiting["status"], waiting["result"]) == (tasks[0], "PENDING", None)
     assert force(instance, ids[0])["task_id"] == tasks[0]
-    with crawling(environ):
-        wait_until(lambda: all(client.get(f"/api/queue/tasks/{one}").json()["result"] for one in tasks))
-    done, failed = (client.get(f"/api/queue/tasks/{one}").json() for one in tasks)
+    done, failed = finished(environ, client, *tasks)
     assert done["status"] == "SUCCESS"
     assert done["date_done"] is not None
     assert {**done["result"], "duration_ms": 0} == {
@@ -154,9 +159,7 @@ def test_a_task_is_tried_three_times_more_where_the_failure_may_pass(
     ids = [follow(instance, world.url(path)) for path in ("/shaky", "/broken", "/wrong")]
     tasks = [str(force(instance, source_id)["task_id"]) for source_id in ids]
     client = instance.program()
-    with crawling(environ):
-        wait_until(lambda: all(client.get(f"/api/queue/tasks/{one}").json()["result"] for one in tasks))
-    shaky, broken, wrong = (client.get(f"/api/queue/tasks/{one}").json() for one in tasks)
+    shaky, broken, wrong = finished(environ, client, *tasks)
     assert (shaky["status"], shaky["result"]["article_count"], shaky["error"]) == ("SUCCESS", 2, None)
     assert (broken["status"], wrong["status"]) == ("FAILURE", "FAILURE")
     assert "502" in broken["error"]
@@ -178,9 +181,8 @@ def test_a_task_goes_on_in_another_process_when_one_is_killed_between_two_tries(
     wait_until(lambda: row_of(instance, source_id).last_error)
     kill(killed)
     assert client.get(f"/api/queue/tasks/{task}").json()["status"] == "PENDING"
-    with crawling(environ):
-        wait_until(lambda: client.get(f"/api/queue/tasks/{task}").json()["result"])
-    assert client.get(f"/api/queue/tasks/{task}").json()["status"] == "FAILURE"
+    [done] = finished(environ, client, task)
+    assert done["status"] == "FAILURE"
     assert world.paths().count("/broken") == 4
 
 
@@ -203,9 +205,8 @@ def test_a_server_that_asks_for_a_pause_is_not_asked_again_for_a_task(
 ) -> None:  # D9
     world.pages["/busy"] = Answer(status=status, headers={"Retry-After": "3600"})
     task, client = force(instance, follow(instance, world.url("/busy")))["task_id"], instance.program()
-    with crawling(environ):
-        wait_until(lambda: client.get(f"/api/queue/tasks/{task}").json()["result"])
-    assert client.get(f"/api/queue/tasks/{task}").json()["status"] == "FAILURE"
+    [done] = finished(environ, client, task)
+    assert done["status"] == "FAILURE"
     assert world.paths().count("/busy") == 1
 
 

@@ -173,7 +173,7 @@ async def test_a_private_address_is_refused_with_the_reason(environ: dict[str, s
 
 
 async def test_a_document_that_kills_its_reader_costs_only_itself(environ: dict[str, str], world: Web) -> None:
-    small = wire.open_parts(load({**environ, "HEADWATER_READER_SECONDS": "0.1", "HEADWATER_READER_PROCESSES": "1"}))
+    small = wire.open_parts(load({**environ, "HEADWATER_PARSER_SECONDS": "0.1", "HEADWATER_PARSER_PROCESSES": "1"}))
     owner = wire.prepare_store(small)
     heavy = "<item><title>x</title><description>" + "&lt;b&gt;&lt;i&gt;" * 40 + "</description></item>"
     world.pages["/heavy"] = Answer("<rss><channel><title>x</title>" + heavy * 12000 + "</channel></rss>")

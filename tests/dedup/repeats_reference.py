@@ -12,34 +12,12 @@ from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
+from headwater.dedup import repeats
 from headwater.dedup.normal import CURRENCY, NEGATIONS, OPPOSITES, TURNING_WORDS, Normal, normal_post
 from headwater.dedup.repeats import (
-    ADDRESSED_CONTENT,
-    COUNTERS,
-    CUT_WITHOUT_DOTS,
-    HOUR,
-    LEAD,
-    LEADERS_PER_KEY,
-    LEAST_CONTENT,
-    LEAST_CUT,
-    LEAST_OVERLAP,
-    LIGHT,
-    LONG,
-    LONGEST_WORD,
-    MOST_CHANGED,
-    MOST_COMPARED,
-    MOST_PAIRS,
-    MOST_RUN_KEYS,
-    MOST_RUNS,
-    NUMBERED,
-    OWN_OVERLAP,
-    RUN,
-    SIGN_CONTENT,
-    WINDOW_HOURS,
-    WORD_CONTENT,
-    Decision,
     Difference,
     Posting,
+    RepeatDecision,
     Verdict,
     fingerprint,
     repost,
@@ -72,28 +50,28 @@ def difference(a: Normal, b: Normal) -> Difference | None:
         return None
     if compact(a.core) == compact(b.core):
         return _NONE
-    if min(size(first), size(second)) >= LONG:
+    if min(size(first), size(second)) >= repeats.LONG:
         share = overlap(sample(first), sample(second))
-        return Difference(overlap=share) if share >= LEAST_OVERLAP and _same_numbers(first, second) else None
+        return Difference(overlap=share) if share >= repeats.LEAST_OVERLAP and _same_numbers(first, second) else None
     return _small_difference(a, b, first, second)
 
 
 def contradicts(a: Normal, b: Normal) -> bool:
     """Whether two texts that are not the same nearly are, and cannot both be true of one event."""
     first, second = a.words, b.words
-    if min(size(first), size(second)) >= LONG:
-        return _same_audience(a, b) and overlap(sample(first), sample(second)) >= LEAST_OVERLAP
-    if len(first) > NUMBERED or len(second) > NUMBERED:
+    if min(size(first), size(second)) >= repeats.LONG:
+        return _same_audience(a, b) and overlap(sample(first), sample(second)) >= repeats.LEAST_OVERLAP
+    if len(first) > repeats.NUMBERED or len(second) > repeats.NUMBERED:
         return False
     if len(first) == len(second):
         changed = [(one, other) for one, other in zip(first, second, strict=True) if one != other]
-        few = len(changed) * 3 <= len(first) and len(first) - len(changed) >= LEAD
+        few = len(changed) * 3 <= len(first) and len(first) - len(changed) >= repeats.LEAD
         if few and any(_opposed([one], [other]) for one, other in changed):
             return True
     head = _in_common(first, second)
     tail = min(_in_common(first[::-1], second[::-1]), min(len(first), len(second)) - head)
     changes = max(len(first), len(second)) - head - tail
-    if changes > MOST_CHANGED or head + tail < max(2 * changes, LEAD):
+    if changes > repeats.MOST_CHANGED or head + tail < max(2 * changes, repeats.LEAD):
         return False
     return _opposed(first[head : len(first) - tail], second[head : len(second) - tail])
 
@@ -121,12 +99,16 @@ def _opposed(some: list[str], others: list[str]) -> bool:
 def is_foldable(text: Normal) -> bool:
     """Whether there is enough in a text, tags apart, that its coming twice means something."""
     words = text.words
-    return content(words[: len(words) - text.tail]) >= LEAST_CONTENT
+    return content(words[: len(words) - text.tail]) >= repeats.LEAST_CONTENT
 
 
 def content(words: list[str]) -> int:
     """How many different words of meaning there are, in fifths of a word."""
-    return sum(SIGN_CONTENT if is_sign(word) else WORD_CONTENT for word in set(words) if word not in LIGHT)
+    return sum(
+        repeats.SIGN_CONTENT if is_sign(word) else repeats.WORD_CONTENT
+        for word in set(words)
+        if word not in repeats.LIGHT
+    )
 
 
 def compact(core: str) -> str:
@@ -149,7 +131,7 @@ def _same_audience(a: Normal, b: Normal) -> bool:
         return True
     if a.mentions and b.mentions:
         return False
-    return min(content(a.words), content(b.words)) >= ADDRESSED_CONTENT
+    return min(content(a.words), content(b.words)) >= repeats.ADDRESSED_CONTENT
 
 
 def _small_difference(a: Normal, b: Normal, first: list[str], second: list[str]) -> Difference | None:
@@ -159,7 +141,7 @@ def _small_difference(a: Normal, b: Normal, first: list[str], second: list[str])
     shorter = min(len(first), len(second))
     if walk.slips > 1 + shorter // 12 or walk.light > 1 + shorter // 8:
         return None
-    if content(first[: walk.reached]) < LEAST_CONTENT:
+    if content(first[: walk.reached]) < repeats.LEAST_CONTENT:
         return None
     if walk.left and not _may_miss(walk.left, second, b, a):
         return None
@@ -173,7 +155,7 @@ def _may_miss(rest: int, words: list[str], shorter: Normal, longer: Normal) -> b
     """Whether a text may end where the other goes on: with tags, after a cut, or because it is the title alone."""
     if shorter.cut or rest <= longer.tail or len(words) == longer.head:
         return True
-    return len(words) >= CUT_WITHOUT_DOTS and rest >= LEAST_CUT
+    return len(words) >= repeats.CUT_WITHOUT_DOTS and rest >= repeats.LEAST_CUT
 
 
 class Walk(NamedTuple):
@@ -194,9 +176,9 @@ def aligned(first: list[str], second: list[str], first_torn: bool, second_torn: 
         left, right = first[i], second[j]
         if _same_word(left, right, first_torn and i == len(first) - 1, second_torn and j == len(second) - 1):
             i, j = i + 1, j + 1
-        elif left in LIGHT and right in first[i + 1 : i + 3]:
+        elif left in repeats.LIGHT and right in first[i + 1 : i + 3]:
             i, light = i + 1, light + 1
-        elif right in LIGHT and left in second[j + 1 : j + 3]:
+        elif right in repeats.LIGHT and left in second[j + 1 : j + 3]:
             j, light = j + 1, light + 1
         elif is_slip(left, right):
             i, j, slips = i + 1, j + 1, slips + 1
@@ -206,7 +188,7 @@ def aligned(first: list[str], second: list[str], first_torn: bool, second_torn: 
             i, j = i + 1, j + 2
         else:
             return None
-    if all(word in LIGHT for word in first[i:] + second[j:]):
+    if all(word in repeats.LIGHT for word in first[i:] + second[j:]):
         return Walk(slips, light + len(first) - i + len(second) - j, i, 0, 0)
     return Walk(slips, light, i, len(first) - i, len(second) - j)
 
@@ -222,7 +204,7 @@ def is_slip(a: str, b: str) -> bool:
     """Whether one word is the other with a letter missing, wrong or swapped. No number, no short word, no ending."""
     if (
         min(len(a), len(b)) < 4
-        or max(len(a), len(b)) > LONGEST_WORD
+        or max(len(a), len(b)) > repeats.LONGEST_WORD
         or abs(len(a) - len(b)) > 1
         or (a in TURNING_WORDS and b in TURNING_WORDS)
     ):
@@ -246,7 +228,7 @@ def _has_digit(word: str) -> bool:
 
 def _same_numbers(shorter: list[str], longer: list[str]) -> bool:
     """Whether an article's numbers are the other's too. Long ones gather numbers (dates, counts) that mean nothing."""
-    if len(longer) >= NUMBERED:
+    if len(longer) >= repeats.NUMBERED:
         return True
     numbers = {word for word in shorter if _has_digit(word)}
     return len(numbers - set(longer)) * 4 <= len(numbers)
@@ -255,12 +237,14 @@ def _same_numbers(shorter: list[str], longer: list[str]) -> bool:
 def sample(words: Sequence[str]) -> list[int]:
     """The runs of words of an article that have the smallest fingerprints: of a part of it, mostly the same ones."""
     hashes = [fingerprint(word) for word in words]
-    return sorted({mixed(hashes[at : at + RUN]) for at in range(len(hashes) - RUN + 1)})[:MOST_RUNS]
+    return sorted({mixed(hashes[at : at + repeats.RUN]) for at in range(len(hashes) - repeats.RUN + 1)})[
+        : repeats.MOST_RUNS
+    ]
 
 
 def overlap(a: list[int], b: list[int]) -> float:
     """Which share of the smaller article's runs is in the other, as far as both samples reach."""
-    reach = min(sampled[-1] if len(sampled) == MOST_RUNS else _64_BITS for sampled in (a, b))
+    reach = min(sampled[-1] if len(sampled) == repeats.MOST_RUNS else _64_BITS for sampled in (a, b))
     left = {run for run in a if run <= reach}
     right = {run for run in b if run <= reach}
     return len(left & right) / max(min(len(left), len(right)), 1)
@@ -286,19 +270,21 @@ class _Leader(NamedTuple):
 class PlainIndex:
     """The index in plain Python: some thousand posts a second."""
 
-    def __init__(self, *, window_seconds: float = WINDOW_HOURS * HOUR, threshold: float = LEAST_OVERLAP) -> None:
+    def __init__(
+        self, *, window_seconds: float = repeats.WINDOW_HOURS * repeats.HOUR, threshold: float = repeats.LEAST_OVERLAP
+    ) -> None:
         self._window = window_seconds
         self._threshold = threshold
         self._leaders: dict[int, _Leader] = {}
         self._by_key: dict[int, deque[int]] = {}
-        self._seen = array("I", bytes(4 * COUNTERS))
+        self._seen = array("I", bytes(4 * repeats.COUNTERS))
         self._number = 0
         self.contradicted: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._leaders)
 
-    def add(self, post: Posting) -> Decision | None:
+    def add(self, post: Posting) -> RepeatDecision | None:
         if post.repost_of is not None:
             return repost(post)
         text = normal_post(post.title, post.text)
@@ -310,7 +296,7 @@ class PlainIndex:
             self._lead(post, text, keys)
         return decision
 
-    def add_many(self, posts: Sequence[Posting]) -> list[Decision | None]:
+    def add_many(self, posts: Sequence[Posting]) -> list[RepeatDecision | None]:
         self.contradicted = {}
         return [self.add(post) for post in posts]
 
@@ -327,7 +313,7 @@ class PlainIndex:
             self._by_key = {
                 key: alive
                 for key, numbers in self._by_key.items()
-                if (alive := deque((number for number in numbers if number in kept), LEADERS_PER_KEY))
+                if (alive := deque((number for number in numbers if number in kept), repeats.LEADERS_PER_KEY))
             }
 
     def _keys(self, text: Normal, link: str) -> list[int]:
@@ -336,17 +322,20 @@ class PlainIndex:
         if not is_foldable(text):
             return [mixed([whole, fingerprint(link)])] if link and text.core else []
         words = text.words
-        heavy = [fingerprint(word) for word in words if word not in LIGHT]
-        keys = [whole, mixed(heavy[:LEAD])]
-        if size(words) >= LONG:
-            return keys + sample(words)[:MOST_RUN_KEYS]
+        heavy = [fingerprint(word) for word in words if word not in repeats.LIGHT]
+        keys = [whole, mixed(heavy[: repeats.LEAD])]
+        if size(words) >= repeats.LONG:
+            return keys + sample(words)[: repeats.MOST_RUN_KEYS]
         pairs = [mixed(pair) for pair in pairwise(heavy)]
         for pair in pairs:
-            self._seen[pair % COUNTERS] += 1
-        return keys + sorted(set(pairs), key=lambda pair: (self._seen[pair % COUNTERS], pair))[:MOST_PAIRS]
+            self._seen[pair % repeats.COUNTERS] += 1
+        return (
+            keys
+            + sorted(set(pairs), key=lambda pair: (self._seen[pair % repeats.COUNTERS], pair))[: repeats.MOST_PAIRS]
+        )
 
-    def _decide(self, post: Posting, text: Normal, keys: list[int]) -> Decision | None:
-        best: Decision | None = None
+    def _decide(self, post: Posting, text: Normal, keys: list[int]) -> RepeatDecision | None:
+        best: RepeatDecision | None = None
         highest = -1.0
         for number in self._candidates(keys):
             leader = self._leaders[number]
@@ -359,7 +348,7 @@ class PlainIndex:
                 if post.id not in self.contradicted and contradicts(text, leader.text):
                     self.contradicted[post.id] = leader.post
                 continue
-            if 0 < found.overlap < OWN_OVERLAP and post.source and post.source == leader.source:
+            if 0 < found.overlap < repeats.OWN_OVERLAP and post.source and post.source == leader.source:
                 continue
             words = min(len(text.words), len(leader.text.words))
             likeness = score(found, words)
@@ -367,7 +356,7 @@ class PlainIndex:
                 highest = likeness
                 labels = frozenset(text.labels) ^ frozenset(leader.text.labels)
                 other_audience = text.mentions != leader.text.mentions
-                best = Decision(post.id, leader.post, *verdict(found, words, labels, other_audience))
+                best = RepeatDecision(post.id, leader.post, *verdict(found, words, labels, other_audience))
         if best is not None:
             self.contradicted.pop(post.id, None)
         return best
@@ -375,10 +364,10 @@ class PlainIndex:
     def _candidates(self, keys: list[int]) -> list[int]:
         """The leaders that share most keys, the earlier first among equals."""
         shared = Counter(number for key in keys for number in self._by_key.get(key, ()) if number in self._leaders)
-        return sorted(shared, key=lambda number: (-shared[number], number))[:MOST_COMPARED]
+        return sorted(shared, key=lambda number: (-shared[number], number))[: repeats.MOST_COMPARED]
 
     def _lead(self, post: Posting, text: Normal, keys: list[int]) -> None:
         self._leaders[self._number] = _Leader(post.id, self._number, post.created_at, text, post.source)
         for key in keys:
-            self._by_key.setdefault(key, deque(maxlen=LEADERS_PER_KEY)).append(self._number)
+            self._by_key.setdefault(key, deque(maxlen=repeats.LEADERS_PER_KEY)).append(self._number)
         self._number += 1

@@ -8,36 +8,27 @@ from collections import Counter
 from dataclasses import dataclass, field
 from unicodedata import normalize
 
+from headwater.dedup import story_rules
 from headwater.dedup.normal import CJK, normal, spelled
 from headwater.dedup.repeats import Posting
-from headwater.dedup.story_rules import (
-    COMMON,
-    LEAD,
-    LEAD_WEIGHT,
-    MOST_TERMS,
-    NUMBER_EVIDENCE,
-    PAIR_EVIDENCE,
-    PHRASE_EVIDENCE,
-    PHRASE_LETTERS,
-    TITLE_WEIGHT,
-    WORD_EVIDENCE,
-    StoryRules,
-)
+from headwater.dedup.story_rules import StoryRules
 
 LINK = re.compile(r"https?:\S+|www\.\S+")
 SIGN = re.compile(f"[{CJK}]")
+# Before a post was seen, each word is thought to be in so many; after so many posts, in half as many.
+UNKNOWN, FEW_SEEN = 15.0, 100.0
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 
 
 def terms_of(title: str, text: str) -> dict[str, float]:
     """The terms of a post, each with what it counts by where it stands. Without a title the text is one."""
-    lead = LINK.sub(" ", normalize("NFKC", text[:LEAD]).lower())
+    lead = LINK.sub(" ", normalize("NFKC", text[: story_rules.LEAD]).lower())
     of_title, of_lead = terms_in(normal(title).core), terms_in(spelled(lead))
     if not of_title:
-        return dict.fromkeys(of_lead[:MOST_TERMS], TITLE_WEIGHT)
-    of_both = dict.fromkeys(of_title, TITLE_WEIGHT)
-    of_both |= dict.fromkeys((term for term in of_lead if term not in of_both), LEAD_WEIGHT)
-    return dict(list(of_both.items())[:MOST_TERMS])
+        return dict.fromkeys(of_lead[: story_rules.MOST_TERMS], story_rules.TITLE_WEIGHT)
+    of_both = dict.fromkeys(of_title, story_rules.TITLE_WEIGHT)
+    of_both |= dict.fromkeys((term for term in of_lead if term not in of_both), story_rules.LEAD_WEIGHT)
+    return dict(list(of_both.items())[: story_rules.MOST_TERMS])
 
 
 def terms_in(core: str) -> list[str]:
@@ -50,14 +41,14 @@ def terms_in(core: str) -> list[str]:
         if is_sign and not before:
             term = ""
         before = word if is_sign else ""
-        if term and term not in COMMON and (len(term) > 1 or term.isdigit()):
+        if term and term not in story_rules.COMMON and (len(term) > 1 or term.isdigit()):
             terms.append(term)
     return list(dict.fromkeys(terms))
 
 
 def stem(word: str) -> str:
     """The word without the ending of a plural or of a verb's third person, if it is an English one and not short."""
-    if word in COMMON or len(word) < 4 or not word.endswith("s") or not word.isascii():
+    if word in story_rules.COMMON or len(word) < 4 or not word.endswith("s") or not word.isascii():
         return word
     if word.endswith(("ss", "us", "is")):
         return word
@@ -66,10 +57,14 @@ def stem(word: str) -> str:
 
 def evidence(term: str) -> float:
     if len(term) == 2 and SIGN.match(term):
-        return PAIR_EVIDENCE
+        return story_rules.PAIR_EVIDENCE
     if term[0].isdigit():
-        return NUMBER_EVIDENCE
-    return PHRASE_EVIDENCE if len(term) >= PHRASE_LETTERS and UNSPACED.match(term) else WORD_EVIDENCE
+        return story_rules.NUMBER_EVIDENCE
+    return (
+        story_rules.PHRASE_EVIDENCE
+        if len(term) >= story_rules.PHRASE_LETTERS and UNSPACED.match(term)
+        else story_rules.WORD_EVIDENCE
+    )
 
 
 @dataclass
@@ -91,10 +86,13 @@ class ReferenceStories:
         """The post that leads the story, itself if it is new, and the score."""
         terms = terms_of(post.title, post.text)
         weights = self.weighed(terms)
-        _, score, story = max(
-            ((*self.compared(weights, story, post.created_at), story) for story in self.stories),
+        compared = [(*self.compared(terms, weights, story, post.created_at), story) for story in self.stories]
+        highest = max((likeness for likeness, _, _ in compared), default=0.0)
+        least = highest * (self.rules.nearly + (1 - self.rules.nearly) * min(highest, 1.0))
+        score, story = max(
+            ((score, story) for likeness, score, story in compared if likeness >= least),
             key=lambda found: found[0],
-            default=(0.0, 0.0, None),
+            default=(0.0, None),
         )
         if story is None or score < self.rules.threshold:
             score, story = 0.0, Story(post.id, post.created_at)
@@ -111,8 +109,10 @@ class ReferenceStories:
         length = math.sqrt(sum(weight * weight for weight in raw.values()))
         return {term: weight / length for term, weight in raw.items()}
 
-    def compared(self, weights: dict[str, float], story: Story, time: float) -> tuple[float, float]:
-        """How like the story a post is, and how probable it is that it belongs to it; 0 if it may not."""
+    def compared(
+        self, terms: dict[str, float], weights: dict[str, float], story: Story, time: float
+    ) -> tuple[float, float]:
+        """How like a story a post is, and how probable it is that it belongs to it; 0 if it may not."""
         rules = self.rules
         shared = [term for term in weights if story.weights[term] > 0]
         if story.posts >= rules.most_posts or abs(time - story.first) > rules.window:
@@ -123,15 +123,28 @@ class ReferenceStories:
         likeness = sum(weights[term] * story.weights[term] for term in shared)
         length = math.sqrt(sum(weight * weight for weight in story.weights.values()))
         value = likeness / (length ** (1 - share) * story.posts**share)
-        signs = sum(evidence(term) == PAIR_EVIDENCE for term in weights) / len(weights)
+        signs = sum(evidence(term) == story_rules.PAIR_EVIDENCE for term in weights) / len(weights)
         asked = rules.short + (rules.long + (rules.signs - rules.long) * signs - rules.short) * share
         if value < asked:
             return 0.0, 0.0
         likeness = min(value, 1.0) ** (math.log(0.5) / math.log(asked))
-        return value, self.probability(likeness, sum(map(evidence, shared)), story.posts, len(weights))
-
-    def probability(self, likeness: float, shared: float, posts: int, terms: int) -> float:
-        base, *by = self.rules.odds
-        logs = [math.log(likeness / (1.001 - likeness)), math.log(shared), math.log(posts), math.log(terms)]
-        odds = base + sum(weight * log for weight, log in zip(by, [*logs, logs[1] * logs[2]], strict=True))
-        return 1 / (1 + math.exp(-odds))
+        # About so many posts of the story have each shared term, and so many others.
+        seen = {term: self.seen[term] + UNKNOWN / (1 + self.posts / FEW_SEEN) for term in shared}
+        inside = {term: max(min(story.weights[term] / weights[term], seen[term]), 1.0) for term in shared}
+        outside = sorted(max(seen[term] - inside[term], 0.0) for term in shared if evidence(term) > 0)
+        specific = sum(
+            terms[term] * (min(evidence(term), 1.0) or 0.25) * inside[term] / (seen[term] + 1) for term in shared
+        ) / sum(map(evidence, shared))
+        words = math.log(sum(map(evidence, shared)))
+        logs = [
+            math.log(likeness / (1.001 - likeness)),
+            words,
+            math.log(story.posts),
+            math.log(len(weights)),
+            math.log(story.posts) * words,
+            math.log(1 + min(outside[1] if len(outside) > 1 else 150.0, 150.0)),
+            min(specific, 1.0),
+        ]
+        base, *by = rules.odds
+        odds = base + sum(weight * log for weight, log in zip(by, logs, strict=True))
+        return value, 1 / (1 + math.exp(-odds))

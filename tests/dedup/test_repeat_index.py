@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dedup.repeats_reference import PlainIndex
 from headwater.dedup.normal import spelled
 from headwater.dedup.repeat_index import RepeatIndex
-from headwater.dedup.repeats import HOUR, Decision, Posting
+from headwater.dedup.repeats import HOUR, Posting, RepeatDecision
 from headwater.dedup.spelling import Spelling
 
 NewIndex = Callable[..., RepeatIndex | PlainIndex]
@@ -82,7 +82,7 @@ def some_posts(count: int, seed: int = 1) -> list[Posting]:
 def test_a_repeat_is_found_with_rule_score_and_reason(new_index: NewIndex) -> None:
     index = new_index()
     assert index.add(Posting(1, HEADLINE)) is None
-    assert index.add(Posting(2, f"BREAKING: {HEADLINE}")) == Decision(
+    assert index.add(Posting(2, f"BREAKING: {HEADLINE}")) == RepeatDecision(
         2, 1, "exact", 1.0, "same text but for the label breaking"
     )
     similar = index.add(Posting(3, HEADLINE.replace("traffic", "trafifc")))
@@ -152,7 +152,7 @@ def test_what_a_person_told_apart_stays_apart(new_index: NewIndex) -> None:
 def test_a_repost_says_itself_what_it_repeats(new_index: NewIndex) -> None:
     # C1
     found = new_index().add(Posting(2, "Look at this", repost_of=1))
-    assert found == Decision(2, 1, "exact", 1.0, "passes the other on")
+    assert found == RepeatDecision(2, 1, "exact", 1.0, "passes the other on")
 
 
 def test_few_words_are_repeated_only_about_the_same_link(new_index: NewIndex) -> None:

@@ -7,6 +7,7 @@ from array import array
 import pytest
 
 from headwater.dedup.arrays import HashTable, unrolled, zeros
+from headwater.dedup.story_choice import decide
 from headwater.dedup.story_memory import StoryMemory
 from headwater.dedup.story_rules import StoryRules, parts_of
 from headwater.dedup.story_terms import StoryBatch, Terms
@@ -27,7 +28,7 @@ class Stories:
         self.memory.make_room_for_terms(len(self.vocabulary))
         meaning = array("f", [1.0] * max(self.dimensions, 1))
         batch = StoryBatch(terms, [number], [float(number)], [], meaning, [0])
-        self.memory.decide(batch)
+        decide(self.memory, batch)
         return batch
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dedup.stories_reference import evidence, stem, terms_of
 from headwater.dedup.arrays import HashTable
 from headwater.dedup.stories import StoriesOfPosts
+from headwater.dedup.story_choice import decide
 from headwater.dedup.story_memory import StoryMemory
 from headwater.dedup.story_rules import StoryRules, parts_of
 from headwater.dedup.story_terms import StoryBatch, Terms
@@ -93,7 +94,7 @@ def test_terms_that_were_not_seen_lose_their_number_and_the_rest_is_found() -> N
     assert list(all_of_them.numbers) == list(range(2000))
     memory.make_room_for_terms(len(vocabulary))
     seen = Terms(parts_of((word, "") for word in words[::2]), vocabulary)
-    memory.decide(StoryBatch(seen, list(range(1000)), [1.0] * 1000, [], array("f", [0.0]), [0] * 1000))
+    decide(memory, StoryBatch(seen, list(range(1000)), [1.0] * 1000, [], array("f", [0.0]), [0] * 1000))
     chosen = memory.terms_seen()
     assert list(chosen) == [1, 0] * 1000
     vocabulary.keep(chosen)
@@ -127,4 +128,4 @@ def test_the_stories_of_posts_are_remembered_as_a_dict_would(steps: list[tuple[i
 def test_the_first_post_of_a_story_is_the_one_that_came_first() -> None:
     remembered = StoriesOfPosts()
     remembered.put([9, 3, 5], [1, 2, 2], [1, 1, 1])
-    assert (remembered.first_of(2), remembered.first_of(7)) == (3, -1)
+    assert [remembered.first_of(pieces) for pieces in ([2], [2, 1], [7])] == [3, 9, -1]

@@ -26,7 +26,7 @@ from support.posts import NOON, a_post, a_source, visited
 from support.statements import analyze
 
 WELL = LogHealth([Backlog("search", 0, None)], 1000, NOON, {}, {}, NOON, NOON, [])
-SEEN = Observed(WELL, [0.01], {"ok": 10}, 0, timedelta(days=7), answers=40, unchanged=36)
+SEEN = Observed(WELL, [0.01], {"ok": 10}, 0, timedelta(days=7), answers=40, unchanged=36, lookups=40, hits=0.9)
 LATER = NOON + timedelta(seconds=10)
 
 
@@ -86,11 +86,23 @@ def test_what_was_not_measured_is_not_known_and_says_why() -> None:
     ("answers", "unchanged", "value", "state"),
     [(0, 0, None, "unknown"), (19, 0, 0.0, "ok"), (20, 13, 0.65, "warning"), (20, 14, 0.7, "ok"), (3, 3, 1.0, "ok")],
 )
-def test_the_hit_rate_is_the_share_of_answers_that_we_already_had(
+def test_the_share_of_answers_that_we_already_had_is_judged(
     answers: int, unchanged: int, value: float | None, state: str
 ) -> None:  # E13
-    found = figure("cache_hit_rate", SEEN._replace(answers=answers, unchanged=unchanged))
+    found = figure("answers_unchanged", SEEN._replace(answers=answers, unchanged=unchanged))
     assert (found.value, found.limit, found.state) == (value, 0.7, state)
+    assert bool(found.advice) == (state != "ok")
+
+
+@pytest.mark.parametrize(
+    ("hits", "lookups", "state"),
+    [(None, 0, "unknown"), (0.5, 999, "ok"), (0.79, 1000, "warning"), (0.8, 1000, "ok")],
+)
+def test_the_hit_rate_of_the_cache_is_judged_when_there_were_enough_lookups(
+    hits: float | None, lookups: int, state: str
+) -> None:  # E9 E13
+    found = figure("cache_hit_rate", SEEN._replace(hits=hits, lookups=lookups))
+    assert (found.value, found.limit, found.state) == (hits, 0.8, state)
     assert bool(found.advice) == (state != "ok")
 
 

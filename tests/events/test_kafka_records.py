@@ -26,7 +26,7 @@ from headwater.events.kafka.connector import (
 )
 from headwater.events.kafka.follow import by_partition, read_record, topics_of
 from headwater.store.log.outbox import LoggedEvent, LogPosition
-from headwater.store.log.replication import Publication, Slot, publication_sql
+from headwater.store.log.replication import Publication, ReplicationSlot, publication_sql
 from support.kafka import headers_of
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -132,9 +132,9 @@ def test_a_check_says_what_is_wrong_and_what_to_do() -> None:
         (judge_publication(CLUSTER, Publication(False, ("event_outbox",))), "more than inserts"),
         (judge_publication(CLUSTER, Publication(True, ("event_outbox", "users"))), "users"),
         (judge_slot(CLUSTER, None), "the connector creates it"),
-        (judge_slot(CLUSTER, Slot(active=False, kept=False, behind=0)), "lost its log"),
-        (judge_slot(CLUSTER, Slot(active=False, kept=True, behind=5000)), "5,000 bytes behind"),
-        (judge_slot(CLUSTER, Slot(active=True, kept=True, behind=BEHIND_BYTES + 1)), "too slow"),
+        (judge_slot(CLUSTER, ReplicationSlot(active=False, kept=False, behind=0)), "lost its log"),
+        (judge_slot(CLUSTER, ReplicationSlot(active=False, kept=True, behind=5000)), "5,000 bytes behind"),
+        (judge_slot(CLUSTER, ReplicationSlot(active=True, kept=True, behind=BEHIND_BYTES + 1)), "too slow"),
         (judge_status(CLUSTER, {}), "not started"),
         (judge_status(CLUSTER, {"connector": running}), "no task yet"),
         (judge_status(CLUSTER, {"connector": running, "tasks": [failed]}), "FAILED: it broke"),

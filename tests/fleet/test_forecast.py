@@ -15,30 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.fleet.chain import MarketDay, current_progress, finished_epochs
+from headwater.fleet.chain import current_progress, finished_epochs
 from headwater.fleet.forecast import forecast, price_ranges
+from headwater.model import MarketDay
+from headwater.sim.market import mined
 
 HEADER = "date,price_usd,difficulty,height_eod,blocks,fees_btc"
 START = date(2018, 1, 1)
 
 
 def made_up_days(count: int, seed: int = 1, growth: float = 0.03) -> list[MarketDay]:
-    """Mines a chain whose hash rate grows steadily, with the retargets that follow, and lets the price wander."""
-    chance = random.Random(seed)
-    price, difficulty, rate = 10_000.0, 1e12, 1e12
-    height, epoch_began, now = 500_000, 0.0, 0.0
-    days = []
-    for number in range(count):
-        before = height
-        while (now := now + chance.expovariate(144 * rate / difficulty)) < number + 1:
-            height += 1
-            if height % 2016 == 0:
-                difficulty *= 14 / (now - epoch_began) if epoch_began else 1.0
-                epoch_began = now
-        rate *= (1 + growth) ** (1 / 14)
-        price *= exp(chance.gauss(0, 0.03 if number % 200 < 100 else 0.05))
-        days.append(MarketDay(START + timedelta(days=number), price, difficulty, height, height - before, 20.0))
-    return days
+    """A chain whose hash rate grows steadily, with the retargets that follow, and a price that wanders."""
+    return [MarketDay(*one) for one in mined(START, count, seed, growth=growth)]
 
 
 def written(days: list[MarketDay], path: Path) -> Path:
@@ -61,7 +49,7 @@ def test_the_forecast_of_a_file_is_as_today_with_a_range(tmp_path: Path) -> None
     assert [row["day"] for row in rows] == [str(days[-1].day + timedelta(days=ahead)) for ahead in range(1, 21)]
     assert {row["price_usd"] for row in rows} == {days[-1].price_usd}
     widths = [row["price_high"] / row["price_low"] for row in rows]
-    assert widths == sorted(widths)
+    assert widths[0] < widths[6] < widths[19]
     assert all(row["price_low"] < row["price_usd"] < row["price_high"] for row in rows)
     assert rows[0]["difficulty"] == days[-1].difficulty
     assert len({row["difficulty"] for row in rows}) > 1  # an epoch ends within twenty days
@@ -94,9 +82,10 @@ def test_real_years_reach_the_goals(measuring_data: Path) -> None:
     [
         ("", "The first line has to name the columns"),
         ("date,price_usd\n2020-01-01,1\n", "It lacks difficulty, height_eod, blocks, fees_btc"),
-        (f"{HEADER}\n2020-13-01,1,1,1,1,1\n", "Line 2 cannot be read: month must be in 1..12"),
-        (f"{HEADER}\n2020-01-01,-1,1,1,1,1\n", "Line 2 cannot be read: price_usd is -1"),
-        (f"{HEADER}\n2020-01-01,nan,1,1,1,1\n", "Line 2 cannot be read: price_usd is nan"),
+        (f"{HEADER}\n2020-13-01,1,1,1,1,1\n", "Line 2 cannot be read: '2020-13-01' is not a date"),
+        (f"{HEADER}\n2020-01-01,-1,1,1,1,1\n", "Line 2 cannot be read: price_usd is '-1'"),
+        (f"{HEADER}\n2020-01-01,nan,1,1,1,1\n", "Line 2 cannot be read: price_usd is 'nan'"),
+        (f"{HEADER}\n2999-01-01,1,1,1,1,1\n", "Line 2 cannot be read: 2999-01-01 is in the future"),
         (f"{HEADER}\n2020-01-01,0,1,1,1,1\n", "Line 2 cannot be read: price_usd is 0"),
         (f"{HEADER}\n2020-01-01,1,1\n", "Line 2 cannot be read"),
         (f"{HEADER}\n2020-01-01,1,1,1,1,1\n2020-01-03,1,1,1,1,1\n", "2020-01-03 does not follow 2020-01-01"),

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD
 from headwater.consumers import fold
-from headwater.consumers.fold import Folding
+from headwater.consumers.fold import StoryFolding
 from headwater.model import Reader, Reference
 from headwater.store import stories
 from headwater.store.db import Database
@@ -30,8 +30,8 @@ def published(conn: Connection, owner: Reader, *titles: str, content: str = "") 
     return ids
 
 
-def a_folder() -> Folding:
-    return Folding(window=timedelta(hours=72))
+def a_folder() -> StoryFolding:
+    return StoryFolding(window=timedelta(hours=72))
 
 
 def groups(db: Database) -> list[list[int]]:
@@ -160,8 +160,8 @@ def test_a_post_that_passes_another_on_is_its_repeat_whatever_it_says(db: Databa
 
 def test_folding_can_be_switched_off(db: Database, owner: Reader) -> None:  # C8
     ids = db.write_now(published, owner, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
-    assert db.write_now(Folding(window=timedelta(hours=72), level="off").fold, ids, NOON) == []
-    db.write_now(Folding(window=timedelta(hours=72), level="repeats").fold, ids, NOON)
+    assert db.write_now(StoryFolding(window=timedelta(hours=72), level="off").fold, ids, NOON) == []
+    db.write_now(StoryFolding(window=timedelta(hours=72), level="repeats").fold, ids, NOON)
     assert groups(db) == [ids[:2], ids[2:]]
 
 

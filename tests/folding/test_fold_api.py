@@ -39,6 +39,7 @@ def test_a_story_is_shown_with_its_members_and_reasons(on_both: Running) -> None
     client = on_both.program()
     story = client.get(f"/api/deduplicate/posts/{ids[1]}").json()
     assert story == client.get(f"/api/deduplicate/tweets/{ids[0]}").json()
+    assert client.get(f"/api/deduplicate/tweets/{'9' * 19}").status == 404  # more than a database can hold
     assert story == client.get(f"/api/deduplicate/groups/{story['group_id']}").json()
     assert story["representative"] == ids[0]
     assert [member["repeat_of"] for member in story["members"]] == [None, ids[0]]

@@ -14,7 +14,7 @@ from headwater.crawl.record import report
 from headwater.follow.add import follow
 from headwater.model import SavedVisit
 from headwater.sim.forum import serving
-from headwater.sim.forum_world import Habits, SimForum, simulated
+from headwater.sim.forum_world import ForumHabits, SimForum, simulated
 from headwater.store.tables import event_outbox, posts, sources
 from headwater.wire import Parts
 from support.posts import claim
@@ -24,7 +24,7 @@ WAYS = {"discuz": "/bbs/forum-1-1.html", "discourse": "/talk/c/mining/1"}
 
 @pytest.fixture
 def sim() -> Iterator[SimForum]:
-    world = simulated({"mining": Habits(threads_per_day=20)}, seed=5, lasts=timedelta(days=3), threads_a_page=8)
+    world = simulated({"mining": ForumHabits(threads_per_day=20)}, seed=5, lasts=timedelta(days=3), threads_a_page=8)
     world.clock.advance(timedelta(days=1))
     with serving(world) as served:
         yield served

@@ -73,20 +73,27 @@ def test_a_question_that_was_edited_has_the_date_on_which_it_was_asked() -> None
     assert [post.created_at for post in read.posts] == [datetime(2024, 3, 5, 12, 30, tzinfo=UTC)]
 
 
-def test_the_first_post_of_a_thread_does_not_get_the_date_of_the_last() -> None:
+@pytest.mark.parametrize(
+    ("named", "dated", "text"),
+    [
+        pytest.param(
+            '<div class="info">last post by birch <time class="u-dt" datetime="2025-01-09T08:00:00Z">x</time></div>',
+            '<a class="MessageCard__date-created"><time class="u-dt" datetime="2024-03-05T12:30:00Z">y</time></a>',
+            WORDS,
+            id="not that of the last post",
+        ),
+        pytest.param(
+            '<div class="user">Joined: <span>May 1, 2011</span></div>',
+            '<header><a href="#post-5"><span>Mar 5, 2024 at 12:30 PM</span></a></header>',
+            f"It began on May 2, 2013. {WORDS}",
+            id="in no element of its own, and not that of joining",
+        ),
+    ],
+)
+def test_a_post_has_its_own_date(named: str, dated: str, text: str) -> None:
     read = told(
-        '<article class="message js-messageCard js-post" data-content="post-5" data-author="alder"><div class="info">last post by birch <time class="u-dt" datetime="2025-01-09T08:00:00Z">x</time></div>'
-        '<a class="MessageCard__date-created"><time class="u-dt" datetime="2024-03-05T12:30:00Z">y</time></a>'
-        f'<div class="message-body"><div class="bbWrapper">{WORDS}</div></div></article>',
-    )
-    assert [post.created_at for post in read.posts] == [datetime(2024, 3, 5, 12, 30, tzinfo=UTC)]
-
-
-def test_a_date_in_no_element_of_its_own_is_found_and_that_of_joining_is_not() -> None:
-    read = told(
-        '<article class="message js-post" data-content="post-5" data-author="alder"><div class="user">Joined: <span>May 1, 2011</span></div>'
-        '<header><a href="#post-5"><span>Mar 5, 2024 at 12:30 PM</span></a></header>'
-        f'<div class="message-body"><div class="bbWrapper">It began on May 2, 2013. {WORDS}</div></div></article>',
+        f'<article class="message js-messageCard js-post" data-content="post-5" data-author="alder">{named}{dated}'
+        f'<div class="message-body"><div class="bbWrapper">{text}</div></div></article>',
     )
     assert [post.created_at for post in read.posts] == [datetime(2024, 3, 5, 12, 30, tzinfo=UTC)]
 

@@ -11,12 +11,12 @@ import pytest
 
 from headwater.model import Item, Page, Post, Request, Response, Source, SourceState
 from headwater.sim.forum import serving
-from headwater.sim.forum_world import Habits, SimForum, SimPost, simulated
+from headwater.sim.forum_world import ForumHabits, SimForum, SimForumPost, simulated
 from headwater.sim.serving import Faults
 from headwater.sources import forum
 from headwater.text import plain
 
-BOARDS = {"mining": Habits(threads_per_day=30), "kuangji": Habits(lang="zh", threads_per_day=30)}
+BOARDS = {"mining": ForumHabits(threads_per_day=30), "kuangji": ForumHabits(lang="zh", threads_per_day=30)}
 WAYS = {"pages": ("/bbs/forum-{}-1.html", {}), "json": ("/talk/c/x/{}", {"profile": "discourse"})}
 
 
@@ -50,7 +50,7 @@ def thread_posts(sim: SimForum, source: Source, item: Item) -> Iterator[Post]:
         request = page.next
 
 
-def there(sim: SimForum, board: str) -> dict[int, list[SimPost]]:
+def there(sim: SimForum, board: str) -> dict[int, list[SimForumPost]]:
     now = sim.clock.now()
     return {thread.id: thread.posts_at(now) for thread in sim.listed(board, now)}
 

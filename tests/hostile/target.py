@@ -23,7 +23,7 @@ from headwater.store.sources import leases
 from support.web import ALLOW_LOOPBACK, rss
 
 LEASE = timedelta(seconds=180)
-QUICK = {"HEADWATER_HOST_GAP_SECONDS": "0", "HEADWATER_READER_PROCESSES": "1"}
+QUICK = {"HEADWATER_HOST_GAP_SECONDS": "0", "HEADWATER_PARSER_PROCESSES": "1"}
 
 Source = dict[str, Any]
 Post = dict[str, Any]

@@ -409,6 +409,6 @@ def test_a_list_with_a_type_elsewhere_is_read_without_it(target: Target, world: 
 def test_a_document_that_kills_its_reader_costs_only_itself(tmp_path: Path, world: Web) -> None:  # H42, H43
     heavy = item("x", description="&lt;b&gt;&lt;i&gt;" * 40) * 12_000
     world.pages["/heavy"], world.pages["/light"] = Answer(channel(heavy)), Answer(rss("light"))
-    with attacked(tmp_path, HEADWATER_READER_SECONDS="0.1") as target:
+    with attacked(tmp_path, HEADWATER_PARSER_SECONDS="0.1") as target:
         bad, good = target.visit(world.url("/heavy"), world.url("/light"))
     assert (bad["last_error_code"], good["status"], good["posts"]) == ("reader_stopped", "ok", 1)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,9 +18,12 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from api.running import Client, Running, running
 from cli.conftest import Ran
+from headwater import wire
+from headwater.work import upkeep
 from support.disks import small_disk
 from support.posts import a_post
 from support.services import fresh_postgres_database, service_url
@@ -199,6 +205,47 @@ def test_damage_under_a_running_headwater_is_said_everywhere(tmp_path: Path) -> 
         assert codes == {"store_damaged"}
         assert headwater.stranger.get("/readyz").json()["code"] == "store_damaged"
         assert "backup" in person.get("/login", Accept="text/html").text or "backup" in person.get("/").text
+
+
+@contextmanager
+def watching(parts: wire.Parts) -> Iterator[None]:
+    """Watches over the store as a process does."""
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(wire.watch_store(parts, stop)))
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+def test_damage_that_nobody_has_read_is_found_by_the_daily_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # H91
+    file = tmp_path / "headwater.db"
+    with running(f"sqlite:///{file}") as headwater:
+        posts = [a_post(str(number), content="words " * 1000) for number in range(300)]
+        headwater.publish(headwater.source(), *posts)
+    with running(f"sqlite:///{file}") as headwater:
+        program, person = headwater.program(), headwater.browser()
+        with file.open("r+b") as opened:
+            opened.seek(file.stat().st_size // 2 // 4096 * 4096)
+            opened.write(b"\xa5" * 4096)
+        assert headwater.stranger.get("/readyz").status == 200
+        assert store_figure(program)["state"] == "ok"
+        monkeypatch.setattr(upkeep, "FIRST_CHECK_SECONDS", 0.0)
+        with capture_logs() as logged, watching(headwater.parts):
+            while not logged:
+                time.sleep(0.05)
+        assert [(line["event"], line["code"]) for line in logged] == [("store.trouble", "store_damaged")]
+        assert headwater.stranger.get("/readyz").json()["code"] == "store_damaged"
+        assert store_figure(program)["state"] == "bad"
+        for page in ("/", "/health"):
+            said = person.get(page, Accept="text/html").text
+            assert "is damaged" in said, page
+            assert "backup" in said, page
 
 
 def test_a_full_disk_is_said_everywhere_and_nothing_is_lost(tmp_path: Path) -> None:  # H91

@@ -13,7 +13,7 @@ from headwater.model import Image
 from headwater.store.images import files, queue
 from headwater.store.images.queue import ImageOutcome, SavedFile
 from headwater.text import clean_html
-from headwater.web.images import PostImages
+from headwater.web.images import ShownImages
 from images.painted import png
 from support.posts import a_post
 from webhooks.sending import a_reader
@@ -153,7 +153,7 @@ def test_hostile_markup_stays_clean_however_pictures_are_shown(hostile: str) -> 
     # H55, H56, H59, H60
     content = clean_html(hostile, "https://news.example/")
     for remote in (False, True):
-        page = str(PostImages([], remote).shown(content))
+        page = str(ShownImages([], remote).shown(content))
         assert "<script" not in page
         assert 'onerror="' not in page
         assert "srcset" not in page
@@ -164,4 +164,4 @@ def test_hostile_markup_stays_clean_however_pictures_are_shown(hostile: str) -> 
 
 def test_a_text_without_pictures_is_shown_as_it_is() -> None:
     content = "<p>Most rivers start as a spring.</p>"
-    assert PostImages([], remote=False).shown(content) == content
+    assert ShownImages([], remote=False).shown(content) == content

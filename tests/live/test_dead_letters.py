@@ -103,8 +103,8 @@ def test_letters_are_for_operators_alone(on_both: Running) -> None:
         ("POST", f"/api/dead-letters/{letter_id}/replay"),
         ("POST", f"/api/dead-letters/{letter_id}/skip"),
         ("POST", "/api/dead-letters/replay"),
-        ("GET", f"/health/letters/{letter_id}"),
-        ("POST", f"/health/letters/{letter_id}/skip"),
+        ("GET", f"/health/dead-letters/{letter_id}"),
+        ("POST", f"/health/dead-letters/{letter_id}/skip"),
     ):
         assert reader(method, path).status == 403, path
     page = reader.get("/health", Accept="text/html")
@@ -156,16 +156,19 @@ def test_the_page_works_without_script(on_both: Running) -> None:
     browser = on_both.browser(session)
     page = browser.get("/health", Accept="text/html").text
     assert "Trouble" in page
-    assert f"/health/letters/{letter_id}/replay" in page
+    assert f"/health/dead-letters/{letter_id}/replay" in page
     assert "<svg" in page
-    assert "nonsense" in browser.get(f"/health/letters/{letter_id}", Accept="text/html").text
+    assert "nonsense" in browser.get(f"/health/dead-letters/{letter_id}", Accept="text/html").text
     key = tokens.form_key(session)
-    assert browser.post(f"/health/letters/{letter_id}/skip", b"form_key=wrong", Content_Type=FORM).status == 403  # H73
-    sent = browser.post(f"/health/letters/{letter_id}/replay", f"form_key={key}".encode(), Content_Type=FORM)
-    assert (sent.status, sent.headers["location"]) == (303, f"/health/letters/{letter_id}")
-    assert browser.post("/health/letters/replay", f"form_key={key}".encode(), Content_Type=FORM).status == 303
     assert (
-        browser.post(f"/health/letters/{letter_id}/skip", f"form_key={key}".encode(), Content_Type=FORM).status == 303
+        browser.post(f"/health/dead-letters/{letter_id}/skip", b"form_key=wrong", Content_Type=FORM).status == 403
+    )  # H73
+    sent = browser.post(f"/health/dead-letters/{letter_id}/replay", f"form_key={key}".encode(), Content_Type=FORM)
+    assert (sent.status, sent.headers["location"]) == (303, f"/health/dead-letters/{letter_id}")
+    assert browser.post("/health/dead-letters/replay", f"form_key={key}".encode(), Content_Type=FORM).status == 303
+    assert (
+        browser.post(f"/health/dead-letters/{letter_id}/skip", f"form_key={key}".encode(), Content_Type=FORM).status
+        == 303
     )
     assert "Every event was handled" in browser.get("/health", Accept="text/html").text
 

@@ -23,7 +23,7 @@ serve = serve_fixture(serving)
 
 @pytest.fixture
 def environ(environ: dict[str, str]) -> dict[str, str]:
-    return {**environ, "HEADWATER_READER_PROCESSES": "1"}
+    return {**environ, "HEADWATER_PARSER_PROCESSES": "1"}
 
 
 @pytest.fixture

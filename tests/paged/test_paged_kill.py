@@ -44,7 +44,7 @@ class Site(NamedTuple):
 
 @contextmanager
 def forum(gate: Gate, path: str, profile: str) -> Iterator[Site]:
-    habits = forum_world.Habits(threads_per_day=45, long=0.2)
+    habits = forum_world.ForumHabits(threads_per_day=45, long=0.2)
     made = forum_world.simulated({"mining": habits}, seed=7, threads_a_page=8)
     made.clock.advance(DAY)
     by_number = profile == "discourse"
@@ -73,7 +73,7 @@ def news(gate: Gate, path: str, **settings: str) -> Iterator[Site]:
 
 @contextmanager
 def x(gate: Gate, address: str) -> Iterator[Site]:
-    habits = {"hashrate": x_world.Habits(posts_per_day=300)}
+    habits = {"hashrate": x_world.AccountHabits(posts_per_day=300)}
     made = x_world.simulated(habits, seed=7, begins=wire.utc_now() - 2 * DAY, lasts=2 * DAY)
     made.clock.advance(2 * DAY - timedelta(minutes=5))
     ids = {str(post.id) for post in made.posts["hashrate"] if post.is_listed(made.clock.now())}
@@ -127,7 +127,7 @@ def test_a_crawl_killed_at_random_moments_fetches_at_most_the_page_in_flight_aga
     environ: dict[str, str], parts: Parts, owner: Reader, name: str
 ) -> None:  # B10
     # Without any gap a few pages would be asked for ahead, and all of those would be in flight.
-    alone = {"HEADWATER_READER_PROCESSES": "1", "HEADWATER_HOST_GAP_SECONDS": "0.001"}
+    alone = {"HEADWATER_PARSER_PROCESSES": "1", "HEADWATER_HOST_GAP_SECONDS": "0.001"}
     site, fire = crawled_under_fire(parts, owner, SITES[name], {**environ, **alone})
     assert stored_ids(parts) == site.post_ids  # nothing lost, nothing made up
     assert states(parts) == ({"done": site.items} if site.items else {})

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt import PyJWS
 
 from api.running import Answer, Client, Running, running
 from headwater.accounts import access_tokens, jwt
@@ -156,7 +157,7 @@ Forge = Callable[[dict[str, Any], dict[str, Any], rsa.RSAPrivateKey, bytes], str
 def signed(header: dict[str, Any], claims: Any, key: Any, algorithm: str = "RS256") -> str:
     payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
     fixed = {name: value for name, value in header.items() if name != "alg"}
-    return jwt._signatures().encode(payload, key, algorithm, fixed)
+    return PyJWS().encode(payload, key, algorithm, fixed)
 
 
 def with_claims(**changed: Any) -> Forge:

@@ -277,6 +277,8 @@ async def test_a_password_that_changes_while_it_is_checked_opens_nothing(on_both
     ann = a_person(on_both, "ann", password=PASSWORD)
     [found] = on_both.parts.db.read_now(accounts.by_email, "ann@example.org")
     on_both.parts.db.write_now(people.set_password, found, "another password")
-    started = on_both.parts.db.write_now(account._start_if_same_password, found, on_both.parts.now(), account.Browser())
+    started = on_both.parts.db.write_now(
+        account._start_if_same_password, found, on_both.parts.now(), account.SessionBrowser()
+    )
     assert started is None
     assert on_both.parts.db.read_now(account.every_session, ann, on_both.parts.now()) == []

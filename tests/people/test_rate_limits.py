@@ -9,6 +9,8 @@ import pytest
 from api.running import Client, running
 from headwater.coordination.rate_limits import Limit, RateLimits
 from headwater.errors import BadSetting
+from headwater.settings import load
+from headwater.wire import open_parts
 from headwater.wire.parts import scope_limits
 from support.people import a_person, program_of
 
@@ -74,3 +76,13 @@ def test_a_scope_can_have_a_limit_of_its_own(tmp_path: Path) -> None:
 def test_a_limit_that_cannot_be_read_is_a_wrong_setting(text: str) -> None:
     with pytest.raises(BadSetting, match="stories:write=60"):
         scope_limits(text)
+
+
+async def test_processes_that_share_a_broker_count_together(redis_url: str, tmp_path: Path) -> None:
+    given = {"HEADWATER_CONFIG": "", "HEADWATER_DATA_DIR": str(tmp_path), "HEADWATER_CELERY_BROKER_URL": redis_url}
+    one, other = open_parts(load(given)), open_parts(load(given))
+    uses = [await parts.rate_limits.take(FEW, "ann") for parts in (one, other, one, other, one)]
+    assert (uses[0].is_allowed, uses[-1].is_allowed) == (True, False)
+    for parts in (one, other):
+        await parts.rate_limits.close()
+        parts.close()

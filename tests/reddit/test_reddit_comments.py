@@ -14,7 +14,7 @@ from headwater import wire
 from headwater.cli.commands import app
 from headwater.follow.add import follow
 from headwater.model import Response, Source, SourceState
-from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
+from headwater.sim.reddit_world import CommunityHabits, RedditLimits, SimReddit, simulated
 from headwater.sources import reddit as kind
 from headwater.store.tables import posts, sources
 from headwater.wire import Parts
@@ -23,7 +23,7 @@ from support.living import rows
 
 HOUR = timedelta(hours=1)
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
-LIVELY = Habits(posts_per_day=60, late=0, deleted=0, removed=0)
+LIVELY = CommunityHabits(posts_per_day=60, late=0, deleted=0, removed=0)
 Serve = Callable[[SimReddit], SimReddit]
 OpenParts = Callable[..., Parts]
 
@@ -55,7 +55,7 @@ async def test_comments_are_stored_as_replies_and_move_no_watermark(serve: Serve
 
 
 async def test_comments_come_once_and_the_listing_still_says_its_gap(serve: Serve, open_parts: OpenParts) -> None:
-    reddit = half_a_day(serve, limits=Limits(listing=5))
+    reddit = half_a_day(serve, limits=RedditLimits(listing=5))
     async with Living(open_parts(reddit), reddit) as living:
         [community] = await living.follow("python", comments=True)
         await living.visit(community)

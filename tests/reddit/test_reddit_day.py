@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from headwater.sim.reddit_world import Habits, Limits, SimPost, SimReddit, Version, simulated
+from headwater.sim.reddit_world import CommunityHabits, RedditLimits, RedditVersion, SimReddit, SimRedditPost, simulated
 from headwater.sim.serving import BEGINS, Faults
 from headwater.store.sources import leases
 from headwater.store.tables import post_versions, posts, sources
@@ -19,9 +19,9 @@ from support.living import rows
 
 DAY = timedelta(days=1)
 COMMUNITIES = {
-    "lively": Habits(posts_per_day=900),
-    "middling": Habits(posts_per_day=80, edited=0.4, removed=0.2),
-    "quiet": Habits(posts_per_day=12, deleted=0.3),
+    "lively": CommunityHabits(posts_per_day=900),
+    "middling": CommunityHabits(posts_per_day=80, edited=0.4, removed=0.2),
+    "quiet": CommunityHabits(posts_per_day=12, deleted=0.3),
 }
 OFTEN = Faults(busy=0.03, broken=0.08, unavailable=0.04, slow=0.05, cut=0.06, slow_seconds=0.005)
 REQUESTS, WINDOW = 3, timedelta(seconds=60)  # so few that visits have to wait for one another
@@ -32,7 +32,7 @@ REQUESTS, WINDOW = 3, timedelta(seconds=60)  # so few that visits have to wait f
 async def test_after_a_day_with_faults_the_store_holds_what_was_shown_and_nothing_twice(
     seed: int, serve: Callable[[SimReddit], SimReddit], open_parts: Callable[..., Parts]
 ) -> None:
-    reddit = serve(simulated(COMMUNITIES, seed=seed, faults=OFTEN, limits=Limits(token_life=timedelta(hours=3))))
+    reddit = serve(simulated(COMMUNITIES, seed=seed, faults=OFTEN, limits=RedditLimits(token_life=timedelta(hours=3))))
     parts = open_parts(reddit, REDDIT_RATE_LIMIT=str(REQUESTS), CHECK_INTERVAL_SECONDS="3600")
     async with Living(parts, reddit) as living:
         await living.follow(*COMMUNITIES)
@@ -67,7 +67,7 @@ def assert_store_is_what_was_shown(parts: Parts, reddit: SimReddit) -> None:
         assert versions == [words(everything[row.source_post_id], one) for one in reddit.shown[row.source_post_id]]
 
 
-def words(post: SimPost, version: Version) -> tuple[str, str]:
+def words(post: SimRedditPost, version: RedditVersion) -> tuple[str, str]:
     text = "" if version.text == "[removed]" else version.text or post.link or ""
     return version.title, " ".join(text.split())
 

@@ -12,10 +12,10 @@ from urllib.error import HTTPError
 
 import pytest
 
-from headwater.sim.reddit_world import Habits, SimReddit, history, simulated
+from headwater.sim.reddit_world import CommunityHabits, SimReddit, history, simulated
 from headwater.sim.serving import BEGINS
 
-BUSY = {"news": Habits(posts_per_day=300, deleted=0.2)}
+BUSY = {"news": CommunityHabits(posts_per_day=300, deleted=0.2)}
 Serve = Callable[[SimReddit], SimReddit]
 
 
@@ -32,7 +32,7 @@ def token(reddit: SimReddit) -> str:
 
 
 def test_the_same_seed_makes_the_same_history_and_another_seed_another() -> None:
-    made = [history("news", BEGINS, timedelta(days=1), seed, Habits()) for seed in (1, 1, 2)]
+    made = [history("news", BEGINS, timedelta(days=1), seed, CommunityHabits()) for seed in (1, 1, 2)]
     assert made[0] == made[1] != made[2]
 
 

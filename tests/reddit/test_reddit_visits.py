@@ -10,7 +10,7 @@ import pytest
 from headwater import wire
 from headwater.errors import BadSetting
 from headwater.settings import load
-from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
+from headwater.sim.reddit_world import CommunityHabits, RedditLimits, SimReddit, simulated
 from headwater.sim.serving import Faults
 from headwater.store.sources import limits
 from headwater.store.tables import posts, sources
@@ -19,7 +19,7 @@ from reddit.living import Living, last_crawl, stored_ids
 from support.living import rows
 
 HOUR = timedelta(hours=1)
-QUIET = Habits(posts_per_day=40, late=0, deleted=0, removed=0)
+QUIET = CommunityHabits(posts_per_day=40, late=0, deleted=0, removed=0)
 Serve = Callable[..., SimReddit]
 OpenParts = Callable[..., Parts]
 
@@ -111,7 +111,9 @@ async def test_more_new_posts_than_a_page_shows_are_followed_to_the_watermark(
 async def test_a_listing_that_ends_before_the_watermark_is_a_gap_that_is_on_record(
     serve: Serve, open_parts: OpenParts
 ) -> None:
-    reddit = serve(simulated({"busy": QUIET._replace(posts_per_day=600)}, seed=3, limits=Limits(listing=150)), HOUR)
+    reddit = serve(
+        simulated({"busy": QUIET._replace(posts_per_day=600)}, seed=3, limits=RedditLimits(listing=150)), HOUR
+    )
     async with Living(open_parts(reddit), reddit) as living:
         community = await living.visited("busy")
         reddit.clock.advance(20 * HOUR)
@@ -191,7 +193,7 @@ def budgets_used(parts: Parts) -> int:
 
 async def test_reddits_own_limit_is_heeded_before_it_is_passed(serve: Serve, open_parts: OpenParts) -> None:  # A10
     names = [f"c{number}" for number in range(6)]
-    reddit = serve(simulated(dict.fromkeys(names, QUIET), seed=4, limits=Limits(requests=4)), 6 * HOUR)
+    reddit = serve(simulated(dict.fromkeys(names, QUIET), seed=4, limits=RedditLimits(requests=4)), 6 * HOUR)
     async with Living(open_parts(reddit), reddit) as living:
         await living.follow(*names)
         outcomes = [one.visit.outcome for one in await living.visit_due()]

@@ -17,7 +17,7 @@ from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import Reader, SavedVisit
 from headwater.sim.reddit import answer
-from headwater.sim.reddit_world import Habits, Limits, SimPost, simulated
+from headwater.sim.reddit_world import CommunityHabits, RedditLimits, SimRedditPost, simulated
 from headwater.sim.serving import Faults
 from headwater.sources.reddit import LOOK_BACK
 from headwater.store.db import Database
@@ -49,7 +49,7 @@ STEPS = st.lists(
     max_size=8,
 )
 HABITS = st.builds(
-    Habits,
+    CommunityHabits,
     posts_per_day=st.sampled_from([5.0, 60.0, 500.0, 1500.0]),
     late=st.sampled_from([0.0, 0.3]),
     edited=st.sampled_from([0.0, 0.5]),
@@ -66,9 +66,9 @@ HABITS = st.builds(
 )
 @given(seed=st.integers(0, 10**6), habits=HABITS, steps=STEPS, listing=st.sampled_from([150, 1000]))
 def test_a_post_newer_than_the_watermark_is_stored_once_and_the_watermark_passes_none_that_is_not(
-    db: Database, owner: Reader, seed: int, habits: Habits, steps: list[Step], listing: int
+    db: Database, owner: Reader, seed: int, habits: CommunityHabits, steps: list[Step], listing: int
 ) -> None:
-    limits = Limits(requests=0, listing=listing, token_life=timedelta(days=999))
+    limits = RedditLimits(requests=0, listing=listing, token_life=timedelta(days=999))
     reddit = simulated({"c": habits}, seed=seed, lasts=timedelta(days=2), limits=limits)
     source_id = db.write_now(follow, owner, f"r/c_{uuid7()[:8]}{uuid7()[-8:]}", reddit.clock.now()).source_id
     reddit.posts = {community_of(db, source_id): reddit.posts["c"]}
@@ -91,7 +91,7 @@ def take(db: Database, way: AtOnce, source_id: int, step: Step) -> SavedVisit:
     return db.write_now(record, [asyncio.run(visit(due, way.tools("reddit")))], now())[0]
 
 
-def check(db: Database, saved: SavedVisit, before: datetime | None, had: set[str], truth: list[SimPost]) -> None:
+def check(db: Database, saved: SavedVisit, before: datetime | None, had: set[str], truth: list[SimRedditPost]) -> None:
     now, after, have = saved.visit.started_at, mark_of(db, saved.visit.source_id), stored(db, saved.visit.source_id)
     assert had <= have
     there = [post for post in truth if post.is_listed(now)]

@@ -20,7 +20,7 @@ from headwater.cli.crawl import visit_now, warm_up
 from headwater.crawl import warm_up as warming
 from headwater.crawl.warm_up import Plan, Warmed
 from headwater.follow.pool import Candidate, bring_in
-from headwater.sim.reddit_world import Habits, SimReddit, listed, simulated
+from headwater.sim.reddit_world import CommunityHabits, SimReddit, listed, simulated
 from headwater.store.sources import pool
 from headwater.store.tables import crawls, event_outbox, hot_posts, posts, sources
 from headwater.wire import Parts
@@ -28,8 +28,8 @@ from reddit.living import Living
 from support.living import rows
 
 HOUR = timedelta(hours=1)
-BUSY = Habits(posts_per_day=400, late=0, deleted=0, removed=0)
-QUIET = Habits(posts_per_day=40, late=0, deleted=0, removed=0)
+BUSY = CommunityHabits(posts_per_day=400, late=0, deleted=0, removed=0)
+QUIET = CommunityHabits(posts_per_day=40, late=0, deleted=0, removed=0)
 NAMES = [f"community{number}" for number in range(15)]
 PLAN = Plan("top", "month", 100, 12, 24 * HOUR)
 Serve = Callable[[SimReddit], SimReddit]
@@ -179,7 +179,7 @@ def test_the_command_warms_up_what_is_named(
         "REDDIT_CLIENT_ID": reddit.client[0],
         "REDDIT_CLIENT_SECRET": reddit.client[1],
         "ALLOW_PRIVATE_NETWORKS": "true",
-        "READER_PROCESSES": "1",
+        "PARSER_PROCESSES": "1",
         "CRAWLER_POST_LIMIT": "7",
     }
     for name, value in values.items():

@@ -85,7 +85,7 @@ def test_every_story_of_the_demo_folds_as_it_was_told_and_nothing_else_does(seed
 
 def test_the_whole_internet_is_on_loopback_and_has_every_kind_of_source() -> None:
     with internet() as there:
-        assert {site.kind for site in there.sites} == {"rss", "reddit", "forum", "news", "x"}
+        assert {site.kind for site in there.sites} == {"rss", "reddit", "forum", "news", "x", "market"}
         addresses = [site.address for site in there.sites if site.address.startswith("http")]
         assert all(address.startswith("http://127.0.0.1:") for address in addresses)
         assert all(str(there.settings[name]).startswith("http://127.0.0.1:") for name in ("reddit_url", "x_api_url"))

@@ -19,7 +19,7 @@ from headwater.store.posts import hot, stream
 from headwater.store.posts.stream import Filter, StreamPosition, StreamPost
 from headwater.store.tables import hot_posts, hot_window, posts, sources
 from support.posts import NOON, a_post, a_source, visited
-from support.statements import analyze, recorded
+from support.statements import recorded
 
 DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
@@ -180,20 +180,3 @@ def test_the_first_pages_do_not_touch_the_cold_store(db: Database, owner: Reader
     # The two pages, and the tellings of the one story among them.
     assert len([statement for statement in asked if "hot_posts" in statement]) >= 3
     assert not [statement for statement in asked if re.search(r"\bposts\b", statement)]
-
-
-def test_the_hot_stream_reads_its_index_and_sorts_nothing(db: Database, owner: Reader) -> None:
-    def fill(conn: Connection) -> None:
-        hot.clean(conn, DAY, NOON)
-        for number in range(40):
-            visited(conn, a_source(conn, owner, f"https://h{number}.example/"), [a_post(str(n)) for n in range(50)])
-
-    def plan(conn: Connection, owner: Reader) -> str:
-        own = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "limit": 20}
-        return "\n".join(str(row) for row in stream.page_statement("hot_posts").plan(conn, **own))
-
-    db.write_now(fill)
-    analyze(db)
-    found = db.read_now(plan, owner)
-    assert "ix_posts_hot_stream" in found
-    assert "TEMP B-TREE" not in found

@@ -12,10 +12,12 @@ from headwater.consumers.search import CONSUMER
 from headwater.errors import BadInput
 from headwater.follow.add import unfollow
 from headwater.model import Reader
+from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.posts import search
 from support.log import consume_all
 from support.posts import NOON, a_post, a_source, visited
+from support.services import as_owner
 
 POSTS = [
     a_post("1", "Bitcoin mining difficulty rises", content="<p>The network's <b>hash</b>&nbsp;rate is up.</p>"),
@@ -43,30 +45,20 @@ def filled(db: Database, owner: Reader) -> Database:
     return db
 
 
-@pytest.mark.parametrize(
-    ("words", "ids"),
-    [
-        ("bitcoin", ["1"]),
-        ("HASH rate", ["1"]),
-        ("bitcoin espresso", []),
-        ("比特币", ["2"]),
-        ("价格", ["2"]),
-        ("币", ["2"]),
-        ("涨", ["2"]),
-        ("矿", ["2"]),
-        ("収入", []),
-        ("コイン", ["4"]),
-        ("café", ["3"]),
-        ("esp*", ["3"]),
-        ("цены", ["5"]),
-        ("secretword", []),
-        ("cake' OR 1=1 --", []),
-        ('cake"', ["3"]),
-        ("b:1 | c", []),
-    ],
-)
-def test_all_words_have_to_be_there_in_any_script(filled: Database, owner: Reader, words: str, ids: list[str]) -> None:
-    assert filled.read_now(found, owner, words) == ids
+# Words, by the post that has all of them; "" is none.
+FOUND = {
+    "1": ["bitcoin", "HASH rate"],
+    "2": ["比特币", "价格", "币", "涨", "矿"],
+    "3": ["café", "esp*", 'cake"'],
+    "4": ["コイン"],
+    "5": ["цены"],
+    "": ["bitcoin espresso", "収入", "secretword", "cake' OR 1=1 --", "b:1 | c"],
+}
+
+
+@pytest.mark.parametrize(("words", "id"), [(words, id) for id, found in FOUND.items() for words in found])
+def test_all_words_have_to_be_there_in_any_script(filled: Database, owner: Reader, words: str, id: str) -> None:
+    assert filled.read_now(found, owner, words) == ([id] if id else [])
 
 
 @pytest.mark.parametrize("words", ["", "  ", "!?", "_", " ".join("abcdefghijklmnopqrstuvwxyz")])
@@ -95,48 +87,72 @@ def test_newer_posts_come_first_and_pages_follow_each_other(db: Database, owner:
     assert len(first + second) == 10
 
 
-@pytest.mark.parametrize("many", [3, 1000])
-@pytest.mark.parametrize("at_once", [2, 500])
-def test_what_was_published_last_comes_first_whenever_it_was_stored(
-    db: Database, owner: Reader, monkeypatch: pytest.MonkeyPatch, many: int, at_once: int
-) -> None:
-    monkeypatch.setattr(search, "FEWEST_STORED", many)
-    monkeypatch.setattr(search, "AT_ONCE", at_once)
-    monkeypatch.setattr(search, "MOST_STEPS", 3)
-    chance = random.Random(many)
-    hours = list(range(60))
-    chance.shuffle(hours)  # among them archives: stored late and published long ago
+@pytest.mark.parametrize("limit", [1, 2, 7, 40, 100])
+def test_what_was_published_last_comes_first_whenever_it_was_stored(db: Database, owner: Reader, limit: int) -> None:
+    chance = random.Random(limit)
+    times = [NOON - timedelta(hours=hour) for hour in range(50)]
+    times += [NOON - timedelta(days=25_000, microseconds=chance.randrange(3)) for _ in range(10)]  # before 1970
+    chance.shuffle(times)  # among them archives: stored late and published long ago
     source_id = db.write_now(a_source, owner)
     posts = [
-        a_post(str(hour), "Same word" if hour % 3 else "Other", created_at=NOON - timedelta(hours=hour))
-        for hour in hours
+        a_post(str(number), "Same word" if number % 3 else "Other", created_at=time)
+        for number, time in enumerate(times)
     ]
     for start in range(0, 60, 6):
         db.write_now(visited, source_id, posts[start : start + 6], NOON + timedelta(hours=start))
-    index_all(db)
-    everything = db.read_now(search.find, owner, "same word", limit=100)
-    assert [one.created_at for one in everything] == sorted((one.created_at for one in everything), reverse=True)
-    assert len(everything) == 40
-    pages = []
-    while page := db.read_now(search.find, owner, "same word", limit=7, after=pages[-1] if pages else None):
+        index_all(db)
+    everything = [one for one in posts if one.title == "Same word"]
+    pages: list[search.Match] = []
+    while page := db.read_now(search.find, owner, "same word", limit=limit, after=pages[-1] if pages else None):
         pages += page
-    assert pages == everything
+    assert pages == sorted(pages, key=lambda one: (one.created_at, one.id), reverse=True)
+    assert sorted(one.created_at for one in pages) == sorted(one.created_at for one in everything)
+    assert len({one.id for one in pages}) == len(pages)
 
 
-def test_neither_step_of_a_search_sorts_or_scans_all_posts(sqlite_url: str) -> None:
+def test_a_search_neither_sorts_nor_scans_all_posts(sqlite_url: str) -> None:
     db = Database(sqlite_url)
     asked = {"query": '"x"', "tenant_id": 1, "user_id": 1, "created_at": NOON, "id": 1}
-    plans = db.read_now(
-        lambda conn: [
-            search._last_stored.plan(conn, **asked, limit=1),
-            search._stored_earlier.plan(conn, **asked, since=NOON, stored_before=1, limit=1),
-            search._those_matching.plan(conn, **asked, ids=[1]),
-        ]
-    )
+    plan = db.read_now(lambda conn: search._newest.plan(conn, **asked, lowest=1, highest=2, limit=1))
     db.close()
-    steps = [str(step[-1]) for plan in plans for step in plan]
+    steps = [str(step[-1]) for step in plan]
     assert not [step for step in steps if "TEMP B-TREE" in step or step.split()[:2] == ["SCAN", "p"]], steps
-    assert any("ix_posts_stream" in step for step in steps)
+
+
+def test_posts_of_an_older_version_are_found_in_their_order_after_an_upgrade_and_back(
+    db: Database, owner: Reader
+) -> None:
+    days = (3, 1, 2, 25_000, 400)
+    posts = [a_post(str(day), "Same word", created_at=NOON - timedelta(days=day)) for day in days]
+    db.write_now(lambda conn: visited(conn, a_source(conn, owner), posts))
+    index_all(db)
+    with as_owner(db) as owning:
+        migrate.downgrade(owning, "0027")
+    if db.is_sqlite:
+        words = "SELECT rowid FROM post_words WHERE post_words MATCH 'same' ORDER BY rowid"
+        assert db.read_now(lambda conn: conn.exec_driver_sql(words).scalars().all()) == [1, 2, 3, 4, 5]
+    else:
+        words = "SELECT count(*) FROM post_words WHERE strpos(words::text, '#') > 0"
+        assert db.read_now(lambda conn: conn.exec_driver_sql(words).scalar_one()) == 0
+    with as_owner(db) as owning:
+        migrate.upgrade(owning)
+    assert db.read_now(found, owner, "same word") == ["1", "2", "3", "400", "25000"]
+    edited = a_post("2", "Other", created_at=posts[2].created_at)
+    db.write_now(lambda conn: visited(conn, a_source(conn, owner), [edited]))
+    index_all(db)
+    assert db.read_now(found, owner, "same word") == ["1", "3", "400", "25000"]
+
+
+def test_as_much_is_searched_next_as_should_have_what_is_missing() -> None:
+    assert search.next_window(1000, found=10, limit=50) == 5000
+    assert search.next_window(1000, found=0, limit=50) == 16_000
+    assert search.next_window(1000, found=1, limit=50) == 16_000
+    assert search.next_window(1000, found=49, limit=50) == 1000
+
+
+def test_no_words_of_a_person_ask_for_a_span_of_time() -> None:
+    for word in search.span_words(NOON):
+        assert word not in search.question(word, "postgresql")
 
 
 def test_only_what_one_follows_is_found(filled: Database, owner: Reader) -> None:

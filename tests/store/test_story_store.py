@@ -10,7 +10,7 @@ from headwater.model import Decision, Reader
 from headwater.store import stories
 from headwater.store.db import Database
 from headwater.store.posts import stream
-from headwater.store.posts.stream import Filter
+from headwater.store.posts.stream import Filter, Marks
 from headwater.store.stories import folded
 from headwater.store.stories.folded import FoldSettings
 from headwater.store.tables import posts, tenants, users
@@ -167,14 +167,14 @@ def test_reading_one_post_reads_the_story_and_not_what_joins_it_later(db: Databa
     def work(conn: Connection) -> None:
         a, b, c = told(conn, owner, "a", "b", "c")
         stories.save(conn, [first(b), joins(c, b)], NOON)
-        stream.mark_posts(conn, owner, [b], NOON, read=True)
+        stream.mark_posts(conn, owner, [b], NOON, Marks(read=True))
         stories.save(conn, [joins(a, b)], NOON)
         [story] = stream.page(conn, owner, Filter(unread=True))
         assert [(member.post_id, member.read) for member in story.members] == [(b, True), (a, False), (c, True)]
         assert (story.state, [one.post_id for one in story.news]) == ("updated", [a])
-        stream.mark_posts(conn, owner, [c], NOON, read=True, as_of=story.as_of)
+        stream.mark_posts(conn, owner, [c], NOON, Marks(read=True, as_of=story.as_of))
         assert shown(conn, owner, Filter(unread=True)) == []
-        stream.mark_posts(conn, owner, [a], NOON, read=False)
+        stream.mark_posts(conn, owner, [a], NOON, Marks(read=False))
         assert shown(conn, owner, Filter(unread=True)) == [[b, a, c]]
 
     db.write_now(work)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import Connection, insert
 
 from headwater.follow.add import unfollow
 from headwater.model import Reader
 from headwater.store.db import Database
-from headwater.store.posts import stream
-from headwater.store.posts.stream import Filter, StreamPosition
+from headwater.store.posts import hot, stream
+from headwater.store.posts.stream import Filter, Marks, StreamPosition
 from headwater.store.tables import tenants, users
 from support.posts import NOON, a_post, a_source, visited
 from support.statements import analyze
@@ -49,7 +50,7 @@ def test_a_post_is_seen_only_through_a_subscription(db: Database, owner: Reader)
         post_id = stream.posts_page(conn, owner)[0].id
         assert stream.posts_page(conn, stranger) == []
         assert stream.one_post(conn, stranger, post_id) is None
-        assert stream.mark_posts(conn, stranger, [post_id], NOON, read=True) == 0
+        assert stream.mark_posts(conn, stranger, [post_id], NOON, Marks(read=True)) == 0
         unfollow(conn, owner, source_id, NOON)
         assert stream.posts_page(conn, owner) == []
 
@@ -60,9 +61,9 @@ def test_read_and_starred_are_kept_for_each_reader_and_can_be_filtered(db: Datab
     def work(conn: Connection) -> None:
         fill(conn, owner, 3)
         first, second, third = (post.id for post in stream.posts_page(conn, owner))
-        assert stream.mark_posts(conn, owner, [first, second], NOON, read=True) == 2
-        stream.mark_posts(conn, owner, [second], NOON, starred=True)
-        stream.mark_posts(conn, owner, [first], NOON, read=False)
+        assert stream.mark_posts(conn, owner, [first, second], NOON, Marks(read=True)) == 2
+        stream.mark_posts(conn, owner, [second], NOON, Marks(starred=True))
+        stream.mark_posts(conn, owner, [first], NOON, Marks(read=False))
         assert [post.id for post in stream.posts_page(conn, owner, Filter(unread=True))] == [first, third]
         [starred] = stream.posts_page(conn, owner, Filter(starred=True))
         assert (starred.id, starred.read, starred.starred) == (second, True, True)
@@ -70,17 +71,18 @@ def test_read_and_starred_are_kept_for_each_reader_and_can_be_filtered(db: Datab
     db.write_now(work)
 
 
-def test_the_stream_reads_its_index_and_sorts_nothing(db: Database, owner: Reader) -> None:
+@pytest.mark.parametrize(("table", "index"), [("posts", "ix_posts_stream"), ("hot_posts", "ix_posts_hot_stream")])
+def test_the_stream_reads_its_index_and_sorts_nothing(db: Database, owner: Reader, table: str, index: str) -> None:
     def fill(conn: Connection) -> None:
+        hot.clean(conn, timedelta(hours=24), NOON)
         for number in range(40):
             visited(conn, a_source(conn, owner, f"https://h{number}.example/"), [a_post(str(n)) for n in range(50)])
 
     def plan(conn: Connection, owner: Reader) -> str:
-        own = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "limit": 20}
-        return "\n".join(str(row) for row in stream.page_statement("posts").plan(conn, **own))
+        return "\n".join(str(row) for row in stream.page_statement(table).plan(conn, **owner.key, limit=20))
 
     db.write_now(fill)
     analyze(db)
     found = db.read_now(plan, owner)
-    assert "ix_posts_stream" in found
+    assert index in found
     assert "TEMP B-TREE" not in found

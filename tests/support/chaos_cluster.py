@@ -162,10 +162,10 @@ class Report(NamedTuple):
 class Deployment:
     """PostgreSQL, Redis, and the processes of Headwater. What is killed is started again at once."""
 
-    def __init__(self, folder: Path, *, webs: int, workers: int, beats: int) -> None:
+    def __init__(self, folder: Path, *, webs: int, workers: int, beats: int, kafka: bool = False) -> None:
         self._folder = folder
         self.servers = Checkout(folder / "servers")
-        self.servers.services("up", "postgres", "redis")
+        self.servers.services("up", "postgres", "redis", *(("kafka", "connect") if kafka else ()))
         urls = self.servers.urls()
         server = urls["HEADWATER_TEST_POSTGRES_URL"]
         with psycopg.connect(server, autocommit=True) as admin:
@@ -179,13 +179,19 @@ class Deployment:
             "HEADWATER_HOST_GAP_SECONDS": str(GAP_SECONDS),
             "HEADWATER_LEASE_SECONDS": str(LEASE_SECONDS),
             "HEADWATER_VISIT_SECONDS": str(VISIT_SECONDS),
-            "HEADWATER_READER_PROCESSES": "1",
+            "HEADWATER_PARSER_PROCESSES": "1",
             "HEADWATER_LOG_LEVEL": "warning",
             "CELERY_BROKER_URL": self.redis_url,
             "CELERY_WORKER_COUNT": "1",
         }
+        if kafka:
+            self.environ["HEADWATER_KAFKA_BOOTSTRAP_SERVERS"] = urls["HEADWATER_TEST_KAFKA"]
+            self.environ["HEADWATER_KAFKA_CONNECT_URL"] = urls["HEADWATER_TEST_CONNECT"]
         self.parts = wire.open_parts(load(self.environ))
         self.owner = wire.prepare_store(self.parts)
+        if kafka:
+            command = [sys.executable, "-m", "headwater", "kafka", "setup"]
+            subprocess.run(command, env={**os.environ, **self.environ}, check=True, capture_output=True, timeout=300)
         self._commands: dict[str, list[str]] = {}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         for number in range(webs):
@@ -269,6 +275,29 @@ class Deployment:
                     copied += 1
         return copied
 
+    def repeat_records(self) -> int:
+        """Writes a copy of every tenth record of the topics of posts and sources. Returns how many."""
+        from confluent_kafka import Consumer, Producer, TopicPartition
+
+        brokers = self.environ["HEADWATER_KAFKA_BOOTSTRAP_SERVERS"]
+        reader = Consumer({"bootstrap.servers": brokers, "group.id": str(uuid.uuid4()), "enable.auto.commit": False})
+        writer, copied = Producer({"bootstrap.servers": brokers}), 0
+        try:
+            known = reader.list_topics(timeout=10).topics
+            names = [name for name in known if name.endswith(("events.post", "events.source"))]
+            reader.assign([TopicPartition(name, number, 0) for name in names for number in known[name].partitions])
+            deadline = time.monotonic() + 5
+            while time.monotonic() < deadline:
+                for record in reader.consume(500, 0.5)[::10]:
+                    if record.error() is None:
+                        given = (record.topic(), record.value(), record.key(), record.partition())
+                        writer.produce(*given, headers=record.headers())
+                        copied += 1
+            writer.flush(10)
+        finally:
+            reader.close()
+        return copied
+
     def close(self) -> None:
         for name, process in self._running.items():
             self._signal(name, signal.SIGKILL)
@@ -281,6 +310,8 @@ FAULTS = (
     *("kill worker", "kill worker", "kill child", "kill beat", "kill web", "stop worker", "stop beat"),
     *("empty Redis", "restart Redis", "restart PostgreSQL", "messages twice", "messages twice"),
 )
+SERVERS = {"Redis": "redis", "PostgreSQL": "postgres", "Kafka": "kafka", "Connect": "connect"}
+KAFKA_FAULTS = ("restart Kafka", "restart Connect", "records twice", "records twice")
 
 
 def do(fault: str, there: Deployment, chance: random.Random) -> None:
@@ -295,8 +326,10 @@ def do(fault: str, there: Deployment, chance: random.Random) -> None:
         there.empty_redis()
     elif fault == "messages twice":
         there.send_twice()
+    elif fault == "records twice":
+        there.repeat_records()
     else:
-        there.restart({"restart Redis": "redis", "restart PostgreSQL": "postgres"}[fault])
+        there.restart(SERVERS[fault.removeprefix("restart ")])
 
 
 def run(
@@ -311,12 +344,13 @@ def run(
     workers: int = 3,
     beats: int = 2,
     kinds: tuple[str, ...] = FAULTS,
+    kafka: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Runs the deployment with one fault after another, then lets it catch up, and judges."""
     chance, began, done = random.Random(seed), time.monotonic(), Counter[str]()
     with simulated_web(hosts, feeds) as web, ExitStack() as stack:
-        there = Deployment(folder, webs=webs, workers=workers, beats=beats)
+        there = Deployment(folder, webs=webs, workers=workers, beats=beats, kafka=kafka)
         stack.callback(there.close)
         for url in web.feeds:
             there.parts.db.write_now(follow, there.owner, url, there.parts.now())
@@ -326,7 +360,7 @@ def run(
         while sum(done.values()) < faults:
             time.sleep(chance.uniform(0, 2 * pause))
             there.check()
-            fault = chance.choice(kinds)
+            fault = chance.choice((*kinds, *KAFKA_FAULTS) if kafka else kinds)
             done[fault] += 1
             say(f"{sum(done.values())} {fault}")
             do(fault, there, chance)

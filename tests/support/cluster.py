@@ -142,6 +142,15 @@ class OwnRedis:
         self._server = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
         wait_until_open(self.port)
 
+    def pause(self) -> None:
+        """Keeps it from answering, as a machine that swaps does."""
+        assert self._server
+        self._server.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        assert self._server
+        self._server.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         if self._server:
             self._server.kill()

@@ -37,7 +37,7 @@ LEASE = timedelta(hours=3)  # waiting takes no time here, but the clock moves
 def open_simulated(stack: ExitStack, environ: Mapping[str, str], clock: Clock, **given: str) -> Parts:
     """Opens a Headwater that lives by a simulated clock, until the stack closes. `given` are more settings."""
     more = {f"HEADWATER_{name}": value for name, value in given.items()}
-    parts = wire.open_parts(load({**environ, "HEADWATER_READER_PROCESSES": "1", **more}))
+    parts = wire.open_parts(load({**environ, "HEADWATER_PARSER_PROCESSES": "1", **more}))
     stack.callback(parts.close)
     parts.now = clock.now
     wire.prepare_store(parts)

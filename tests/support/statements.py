@@ -27,10 +27,17 @@ def analyze(db: Database) -> None:
 def recorded(db: Database) -> Iterator[list[str]]:
     """The statements run meanwhile. SQLite says them with the values in place, PostgreSQL with the marks."""
     asked: list[str] = []
+    with watched(db, asked.append):
+        yield asked
+
+
+@contextmanager
+def watched(db: Database, say: Callable[[str], None]) -> Iterator[None]:
+    """Calls `say` with each statement before it runs."""
     watch, leave = (_watch_sqlite, _leave_sqlite) if db.is_sqlite else (_watch_postgres, _leave_postgres)
 
     def checked_out(connection: Any, *_: object) -> None:
-        watch(connection, asked.append)
+        watch(connection, say)
 
     def checked_in(connection: Any, *_: object) -> None:
         leave(connection)
@@ -38,7 +45,7 @@ def recorded(db: Database) -> Iterator[list[str]]:
     event.listen(db.engine, "checkout", checked_out)
     event.listen(db.engine, "checkin", checked_in)
     try:
-        yield asked
+        yield
     finally:
         event.remove(db.engine, "checkout", checked_out)
         event.remove(db.engine, "checkin", checked_in)

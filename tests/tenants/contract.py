@@ -13,18 +13,26 @@ import pkgutil
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 import headwater
-from headwater.app.account import Browser
+from headwater.app.account import SessionBrowser
+from headwater.app.fleet.miners import MinerChange, NewMiner
+from headwater.app.fleet.telemetry import NewReading
+from headwater.app.fleet.treasury import NewTrade
 from headwater.app.groups import FoldConfiguration, GroupFilter
 from headwater.follow.opml import Outline
 from headwater.follow.pool import Candidate
 from headwater.model import Reader
-from headwater.store.posts.stream import Filter
-from headwater.store.sources import NewSource
+from headwater.store.fleet.miners import MinerFacts
+from headwater.store.fleet.portfolios import Saved
+from headwater.store.fleet.treasury import TradeFacts
+from headwater.store.people.webhooks import ChangedWebhook
+from headwater.store.posts.stream import Filter, Marks
+from headwater.store.sources import WantedSource
 from headwater.store.sources.limits import Budget
 from headwater.store.stories.folded import FoldSettings
 from support.posts import NOON
@@ -43,6 +51,7 @@ class Ids(NamedTuple):
     post_id: int
     webhook_id: int
     delivery_id: int
+    miner_id: int
     task_id: str
     fold_task_id: str
     content_hash: str
@@ -83,7 +92,7 @@ VALUES: Mapping[str, Any] = {
     "at_once": False,
     "email": "somebody@new.example",
     "role": "member",
-    "browser": Browser(),
+    "browser": SessionBrowser(),
     "password": "a long password of a test",
     "new_password": "a long password of a test",
     "password_hash": "a hash",
@@ -93,6 +102,9 @@ VALUES: Mapping[str, Any] = {
     "theme": "dark",
     "issuer": "https://issuer.example",
     "subject": "somebody",
+    "app.webhooks.change.wanted": ChangedWebhook(active=False),
+    "app.people.unlink_identity.provider": None,
+    "app.health.activity.dead_letters": 0,
     "store.people.accounts.invite.expires_at": NOON + timedelta(days=1),
     "after": None,
     "before": None,
@@ -117,6 +129,7 @@ VALUES: Mapping[str, Any] = {
     "at": None,
     "read": True,
     "starred": True,
+    "marks": Marks(read=True, starred=True),
     "changes": {"title": "Mine", "folder": "Mine"},
     "hours": 24,
     "days": 7,
@@ -126,14 +139,15 @@ VALUES: Mapping[str, Any] = {
     "most": 0,
     "candidates": [Candidate("r/new", "high", ())],
     "outlines": [Outline(NEW, "New")],
-    "store.sources.add_all.wanted": [NewSource("rss", NEW, "new.example")],
-    "store.sources.count_new.wanted": [NewSource("rss", NEW, "new.example")],
-    "follow.add.check_room.wanted": [NewSource("rss", NEW, "new.example")],
-    "follow.add.follow_some.wanted": [NewSource("rss", NEW, "new.example")],
+    "store.sources.add_all.wanted": [WantedSource("rss", NEW, "new.example")],
+    "store.sources.count_new.wanted": [WantedSource("rss", NEW, "new.example")],
+    "follow.add.check_room.wanted": [WantedSource("rss", NEW, "new.example")],
+    "follow.add.follow_some.wanted": [WantedSource("rss", NEW, "new.example")],
     "store.posts.stream.page.wanted": Filter(),
     "store.posts.stream.posts_page.wanted": Filter(),
     "app.posts.read_stream.wanted": Filter(),
     "app.posts.stream_view.wanted": Filter(),
+    "app.posts.stream_view.stories": [],
     "app.posts.page.wanted": Filter(),
     "store.stories.folded.save_settings.wanted": FoldSettings("repeats", 0.5),
     "store.stories.folded.entries.wanted": FoldSettings(),
@@ -143,6 +157,22 @@ VALUES: Mapping[str, Any] = {
     "app.pool.read_comments.wanted": True,
     "app.crawling.progress.minutes": 10,
     "store.stories.runs.begin.task_id": "a new run",
+    "store.fleet.miners.add.facts": MinerFacts(None, "", "Hall 1", "", 2, *[Decimal(3)] * 3, None),
+    "store.fleet.treasury.add.facts": TradeFacts("buy", 5, Decimal(7), NOON, ""),
+    "store.fleet.treasury.add.idempotency_key": "another",
+    "app.fleet.miners.add.wanted": NewMiner(model="Antminer S21", electricity_usd_per_kwh=Decimal("0.05")),
+    "app.fleet.miners.change.wanted": MinerChange(quantity=9),
+    "app.fleet.treasury.trade.wanted": NewTrade(side="sell", btc=Decimal("0.1"), usd=Decimal(7000)),
+    "method": "fifo",
+    "store.fleet.portfolios.save.saved": Saved(Decimal(1), None, Decimal(2), {}),
+    "store.fleet.portfolios.save.wanted": 1,
+    "app.fleet.treasury.enter.wanted": [(NewTrade(side="buy", btc=Decimal("0.1"), usd=Decimal(7000)), "one more")],
+    "app.fleet.tables.import_machines.document": b"model,electricity_usd_per_kwh\r\nAntminer S21,0.05\r\n",
+    "app.fleet.tables.import_trades.document": b"side,btc,usd,traded_at\r\nbuy,1,2,2024-01-01T00:00:00Z\r\n",
+    "since": NOON - timedelta(days=1),
+    "until": NOON + timedelta(days=1),
+    "width": "1h",
+    "kept_for": timedelta(days=35),
 }
 # Parameters that name something which may be another tenant's.
 IDS: Mapping[str, Callable[[Ids], Any]] = {
@@ -162,6 +192,12 @@ IDS: Mapping[str, Callable[[Ids], Any]] = {
     "session_id": lambda ids: ids.token_id,
     "webhook_id": lambda ids: ids.webhook_id,
     "delivery_id": lambda ids: ids.delivery_id,
+    "miner_id": lambda ids: ids.miner_id,
+    "miner_ids": lambda ids: [ids.miner_id],
+    "app.fleet.telemetry.take.batch": lambda ids: [NewReading(ids.miner_id, NOON, 3.0)],
+    "store.fleet.miners.page.after": lambda _: 0,
+    "store.fleet.treasury.by_key.idempotency_key": lambda ids: f"trade of {ids.user_id}",
+    "app.fleet.treasury.trade.idempotency_key": lambda ids: f"trade of {ids.user_id}",
     "task_id": lambda ids: ids.task_id,
     "content_hash": lambda ids: ids.content_hash,
     "address": lambda ids: ids.address,
@@ -176,10 +212,12 @@ IDS: Mapping[str, Callable[[Ids], Any]] = {
 }
 # Following is open to everybody: the address of another's source is no secret that following could tell.
 NEW_ADDRESS = ("store.sources.add", "follow.add.follow", "app.sources.follow_new", "app.sources.follow_at",
-               "app.webhooks.add", "store.people.webhooks.add")  # fmt: skip
+               "app.webhooks.add", "store.people.webhooks.add", "app.market.watch")  # fmt: skip
 # What takes something that was found for this reader before, by a function that the contract covers.
 FOUND_BEFORE = {
     "store.people.webhooks.ping": "a webhook",
+    "store.fleet.miners.change": "machines",
+    "store.fleet.telemetry.save": "machines",
     "store.stories.folded.as_it_was": "a story",
     "store.stories.partings.undo": "a story",
     "store.stories.partings.separate": "a story",

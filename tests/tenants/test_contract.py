@@ -106,5 +106,6 @@ def test_the_two_stores_differ(stores: Stores) -> None:
     rows = [db.read_now(_rows) for db in (stores.both, stores.alone)]
     only_with_both = {row.partition(" ")[0] for row in rows[0] - rows[1]}
     personal = {"tenants", "users", "subscriptions", "post_states", "fold_settings", "webhooks", "webhook_deliveries"}
+    personal |= {"user_miners", "treasury_trades", "user_portfolios", "miner_telemetry", "telemetry_hours"}
     assert personal | {"sources", "posts", "images", "fold_runs", "event_outbox", "visit_tasks"} <= only_with_both
     assert not rows[1] - rows[0]

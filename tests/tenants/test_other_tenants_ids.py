@@ -12,7 +12,7 @@ from tenants.contract import Ids
 from tenants.two_tenants import fill
 
 _NO_TASK = "01900000-0000-7000-8000-000000000000"
-UNKNOWN = Ids(*range(999_001, 999_008), _NO_TASK, _NO_TASK, "f" * 64, "unknown")
+UNKNOWN = Ids(*range(999_001, 999_009), _NO_TASK, _NO_TASK, "f" * 64, "unknown")
 # Which of a tenant's ids stands for a parameter of a path.
 PARAMETERS = {
     "source_id": "source_id",
@@ -24,12 +24,14 @@ PARAMETERS = {
     "webhook_id": "webhook_id",
     "delivery_id": "delivery_id",
     "task_id": "task_id",
+    "trace": "task_id",  # a trace is nobody's; neither is known
     "letter_id": "delivery_id",
     "user_id": "user_id",
     "token_id": "token_id",
     "session_id": "token_id",
     "invitation_id": "invitation_id",
     "content_hash": "content_hash",
+    "miner_id": "miner_id",
 }
 # What is sent, or else the body would be refused before the id is looked at.
 BODIES = {
@@ -38,6 +40,7 @@ BODIES = {
     ("put", "/api/folding/sources/{source_id}"): {"fold": False},
     ("patch", "/api/webhooks/{webhook_id}"): {"active": False},
     ("patch", "/api/people/{user_id}"): {"role": "viewer"},
+    ("patch", "/api/miners/{miner_id}"): {"quantity": 2},
 }
 _PARAMETER = re.compile(r"\{(\w+)[^}]*\}")
 

@@ -174,10 +174,7 @@ def test_what_is_shared_depends_on_the_readers_of_all_tenants(walled: Database, 
 
 
 def test_keys_say_nothing_about_another_tenant(walled: Database) -> None:  # H77
-    """A foreign key between two tables that belong to tenants includes the tenant on both sides.
-
-    The id of a program comes from its own secret, never from what a request names.
-    """
+    """A foreign key between two tables that belong to tenants includes the tenant on both sides."""
     keys = walled.read_now(
         lambda conn: conn.execute(
             text(
@@ -190,7 +187,7 @@ def test_keys_say_nothing_about_another_tenant(walled: Database) -> None:  # H77
     )
     guarded = {table.name for table in walled.read_now(row_security.guarded)} - {"tenants"}
     for table, other, columns in keys:
-        if other in guarded and (table, columns) != ("refresh_tokens", ["client_id"]):
+        if other in guarded:
             assert "tenant_id" in columns, (table, other)
 
 

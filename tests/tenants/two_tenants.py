@@ -7,12 +7,17 @@ not be able to tell the two stores apart.
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, delete, select, update
 
 from headwater.accounts import tokens
 from headwater.app import stories, webhooks
+from headwater.app.fleet import miners, telemetry, treasury
+from headwater.app.fleet.miners import NewMiner
+from headwater.app.fleet.telemetry import NewReading
+from headwater.app.fleet.treasury import NewTrade
 from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import Decision, Image, Reader
@@ -21,6 +26,7 @@ from headwater.store import stories as story_store
 from headwater.store.images import PostImages
 from headwater.store.people import accounts
 from headwater.store.posts import search, stream
+from headwater.store.posts.stream import Marks
 from headwater.store.row_security import of_everybody
 from headwater.store.sources import schedule
 from headwater.store.stories import runs
@@ -68,7 +74,7 @@ def _life(conn: Connection, reader: Reader, name: str, entries: tuple[int, int])
     content_hash = name.ljust(64, "0")
     saved = {"state": "saved", "content_hash": content_hash, "path": f"{name}.png", "type": "png", "size": 1}
     conn.execute(update(image_table).where(image_table.c.url == picture).values(saved))
-    stream.mark_posts(conn, reader, [more.id], NOON, read=True, starred=True)
+    stream.mark_posts(conn, reader, [more.id], NOON, Marks(read=True, starred=True))
     stories.choose_folding(conn, reader, "stories", 0.1)
     webhook_id = webhooks.add(conn, reader, f"https://{name}.example/hook", [], str.encode, NOON).webhook.id
     webhooks.ping(conn, reader, webhook_id, NOON)
@@ -87,11 +93,23 @@ def _life(conn: Connection, reader: Reader, name: str, entries: tuple[int, int])
         post.id,
         webhook_id,
         delivery_id,
+        _desk(conn, reader),
         task_id,
         fold_task_id,
         content_hash,
         address,
     )
+
+
+def _desk(conn: Connection, reader: Reader) -> int:
+    """A mining operator's machines and coins. Returns the id of the machines."""
+    miners.ship_models(conn)
+    price = Decimal("0.06")
+    mine = miners.add(conn, reader, NewMiner(model="Antminer S21", quantity=3, electricity_usd_per_kwh=price), NOON)
+    bought = NewTrade(side="buy", btc=Decimal("0.5"), usd=Decimal(30_000))
+    treasury.trade(conn, reader, bought, f"trade of {reader.user_id}", NOON)
+    telemetry.take(conn, reader, [NewReading(mine.id, NOON, 600.0, 10_000.0)], timedelta(days=35), NOON)
+    return mine.id
 
 
 def _fold(conn: Connection, post_ids: list[int]) -> None:
@@ -105,6 +123,9 @@ def forget_tenant(conn: Connection, tenant_id: int, ids: Ids) -> None:
     """Makes the store of one tenant alone: what only the other one has was never there."""
     conn.execute(delete(tenants).where(tenants.c.id == tenant_id))
     conn.execute(delete(event_outbox).where(event_outbox.c.tenant_id == tenant_id))
+    for table in ("miner_telemetry", "telemetry_hours", "telemetry_days", "telemetry_heard"):
+        readings = metadata.tables[table]  # they have no foreign key
+        conn.execute(delete(readings).where(readings.c.tenant_id == tenant_id))
     conn.execute(delete(image_table).where(image_table.c.content_hash == ids.content_hash))
     conn.execute(delete(sources).where(sources.c.id == ids.source_id))
 
@@ -116,4 +137,4 @@ def contents(conn: Connection) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _select(table: Table) -> Select[Any]:
-    return select(*(column for column in table.c if column.name != "xid"))
+    return select(*(column for column in table.c if column.name not in ("xid", "changed")))

@@ -34,7 +34,14 @@ def test_a_newcomer_sees_posts_of_every_kind_of_source(browser: Browser, tmp_pat
             page.goto(home)
         expect(page.get_by_role("note").first).to_contain_text("This is a demonstration")
         page.goto(home.rstrip("/") + "/sources")
-        expect(page.locator("tr.source")).to_have_count(len(PLACES))
+        expect(page.locator("tr.source")).to_have_count(len(PLACES) + 1)  # and the market
+        page.get_by_role("link", name="Fleet").click()  # F6
+        expect(page.locator("[data-machine]")).to_have_count(40)
+        expect(page.locator("#look + ul")).to_contain_text("silent since")
+        while not page.locator(".fan").count():
+            assert time.monotonic() < deadline + PATIENCE, "no forecast came"
+            page.wait_for_timeout(500)
+            page.reload()
         page.close()
         assert list(tmp_path.glob("headwater-demo-*"))
     assert not list(tmp_path.glob("headwater-demo-*")), "its data are gone when it ends"

@@ -24,7 +24,7 @@ from headwater.store.people.deliveries import (
     DeliveryClaim,
     DeliveryOutcome,
 )
-from headwater.store.people.webhooks import Webhook
+from headwater.store.people.webhooks import ChangedWebhook, Webhook
 from support.log import an_event, consume_all
 from support.posts import NOON, a_post, a_source, visited
 from webhooks.sending import a_reader
@@ -212,7 +212,7 @@ def test_a_clock_that_went_back_does_not_silence_a_webhook(db: Database, owner: 
 
 def test_what_is_settled_is_forgotten_and_what_waits_too_long_is_given_up(db: Database, owner: Reader) -> None:
     webhook = queued(db, owner, 1)
-    db.write_now(asked.change, owner, webhook.id, LATER, active=False)
+    db.write_now(asked.change, owner, webhook.id, LATER, ChangedWebhook(active=False))
     week = timedelta(days=7)
     db.write_now(deliveries.forget_before, LATER + timedelta(seconds=1), LATER + week)
     log = db.read_now(webhooks.log_of, webhook, before=None, limit=10)

@@ -14,7 +14,7 @@ import pytest
 from headwater.app import webhooks as asked
 from headwater.store.people import deliveries
 from headwater.store.people.deliveries import GIVE_UP_AFTER
-from headwater.store.people.webhooks import Webhook
+from headwater.store.people.webhooks import ChangedWebhook, Webhook
 from webhooks.receiver import Got, Receiver
 from webhooks.sending import Sending, opened
 
@@ -180,7 +180,7 @@ async def test_a_receiver_that_is_gone_gets_nothing_more_until_it_is_resumed(
         await sending.until(lambda: sending.look(made).status == "gone")
         assert [one.state for one in sending.log(made)] == ["failed", "failed"]
         receiver.answers["/hook"] = 200
-        await sending.ask(asked.change, made.id, sending.parts.now(), active=True)
+        await sending.ask(asked.change, made.id, sending.parts.now(), ChangedWebhook(active=True))
         sending.publish(3)
         await sending.until(lambda: sending.look(made).status == "ok")
     assert receiver.numbers() == [1, 3]
@@ -191,11 +191,11 @@ async def test_a_paused_webhook_gathers_and_gets_everything_when_it_is_resumed(
 ) -> None:
     made = sending.webhook(f"{receiver.url}/hook").webhook
     async with sending.running():
-        await sending.ask(asked.change, made.id, sending.parts.now(), active=False)
+        await sending.ask(asked.change, made.id, sending.parts.now(), ChangedWebhook(active=False))
         sending.publish(1, 2)
         await sending.until(lambda: sending.look(made).waiting == 2)
         assert receiver.got == []
-        await sending.ask(asked.change, made.id, sending.parts.now(), active=True)
+        await sending.ask(asked.change, made.id, sending.parts.now(), ChangedWebhook(active=True))
         await sending.until(lambda: sending.look(made).waiting == 0)
     assert receiver.numbers() == [1, 2]
 

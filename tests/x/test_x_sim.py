@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 import pytest
 
 from headwater.sim.serving import BEGINS
-from headwater.sim.x_world import Habits, SimX, accounts_of, history, number_at, simulated
+from headwater.sim.x_world import AccountHabits, SimX, accounts_of, history, number_at, simulated
 
-LIVELY = Habits(posts_per_day=300, deleted=0.2)
+LIVELY = AccountHabits(posts_per_day=300, deleted=0.2)
 EVERYBODY = {"News": LIVELY, "kuangji": LIVELY._replace(lang="zh")}
 Serve = Callable[[SimX], SimX]
 
@@ -91,7 +91,7 @@ def test_a_search_knows_words_accounts_and_languages_of_the_last_week(serve: Ser
 
 
 def test_what_x_would_refuse_is_refused(serve: Serve) -> None:
-    x = serve(simulated({**EVERYBODY, "shy": Habits(protected=True), "bad": Habits(suspended=True)}))
+    x = serve(simulated({**EVERYBODY, "shy": AccountHabits(protected=True), "bad": AccountHabits(suspended=True)}))
     x.clock.advance(timedelta(hours=5))
     timeline = f"{x.url}/2/users/1000000/tweets"
     assert refused(timeline, "guess")[0] == 401

@@ -55,8 +55,12 @@ def test_a_token_that_cannot_be_one_is_refused_before_anything_is_kept(environ: 
 def test_a_key_that_was_lost_is_said_and_no_reason_to_fall_over(environ: dict[str, str]) -> None:
     headwater(environ, "db", "upgrade")
     headwater(environ, "x", "token", given=TOKEN)
-    shown = headwater({**environ, "HEADWATER_SECRET_KEY": "another"}, "x", "status", "--json")
-    assert "HEADWATER_SECRET_KEY" in shown.stdout
+    file = Path(environ["HEADWATER_DATA_DIR"]) / "secret.key"
+    file.unlink()
+    for key in ({}, {"HEADWATER_SECRET_KEY": "another"}):
+        shown = headwater({**environ, **key}, "x", "status", "--json")
+        assert ('"token":false' in shown.stdout, "Bring the key back" in shown.stdout) == (True, True), shown
+    assert not file.exists()
 
 
 def test_without_a_token_an_account_says_what_is_missing_and_nothing_is_asked(environ: dict[str, str]) -> None:

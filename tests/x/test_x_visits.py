@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from headwater.sim.serving import Faults
-from headwater.sim.x_world import Habits, Limits, SimX, simulated
+from headwater.sim.x_world import AccountHabits, SimX, XLimits, simulated
 from headwater.store.sources import limits
 from headwater.store.tables import crawls, post_versions, posts, sources
 from headwater.wire import Parts
@@ -14,7 +14,7 @@ from support.living import rows
 from x.living_x import Living, listed_ids, stored_ids
 
 HOUR = timedelta(hours=1)
-QUIET = Habits(posts_per_day=40, late=0, deleted=0, edited=0)
+QUIET = AccountHabits(posts_per_day=40, late=0, deleted=0, edited=0)
 BUSY = QUIET._replace(posts_per_day=600)
 Serve = Callable[..., SimX]
 OpenParts = Callable[..., Parts]
@@ -118,7 +118,7 @@ async def test_a_page_that_x_does_not_find_any_more_is_no_dead_end(serve: Serve,
 async def test_a_timeline_that_ends_before_the_watermark_is_a_gap_that_is_on_record(
     serve: Serve, open_parts: OpenParts
 ) -> None:
-    x = serve(simulated({"hashrate": Habits(posts_per_day=5000, late=0, deleted=0)}, seed=3), HOUR)
+    x = serve(simulated({"hashrate": AccountHabits(posts_per_day=5000, late=0, deleted=0)}, seed=3), HOUR)
     async with Living(open_parts(x), x) as living:
         account = await living.visited("@hashrate", max_pages=0)
         x.clock.advance(20 * HOUR)
@@ -187,7 +187,7 @@ async def test_without_a_token_nothing_is_asked_and_the_source_says_what_is_miss
 
 
 async def test_a_spent_window_makes_all_wait_before_x_has_to_refuse(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({f"a{n}": QUIET for n in range(6)}, limits=Limits(requests=3)), 12 * HOUR)
+    x = serve(simulated({f"a{n}": QUIET for n in range(6)}, limits=XLimits(requests=3)), 12 * HOUR)
     async with Living(open_parts(x), x) as living:
         await living.follow(*(f"@a{n}" for n in range(6)))
         there = {id for n in range(6) for id in listed_ids(x, f"a{n}")}
@@ -249,7 +249,7 @@ async def test_a_month_that_is_spent_in_the_middle_of_a_crawl_lets_it_go_on_in_t
 
 
 async def test_x_saying_that_the_month_is_spent_is_believed_for_a_day(serve: Serve, open_parts: OpenParts) -> None:
-    x = serve(simulated({"a": QUIET, "b": QUIET}, limits=Limits(month=1)), 12 * HOUR)
+    x = serve(simulated({"a": QUIET, "b": QUIET}, limits=XLimits(month=1)), 12 * HOUR)
     async with Living(open_parts(x), x) as living:
         first, second = await living.follow("@a", "@b")
         await living.visit(first)

@@ -20,7 +20,7 @@ from headwater.ids import uuid7
 from headwater.model import Reader, Request, Response, Visit
 from headwater.sim.serving import Faults
 from headwater.sim.x import NOT_YET_FOUND, answer
-from headwater.sim.x_world import Habits, Limits, SimPost, SimX, simulated
+from headwater.sim.x_world import AccountHabits, SimTweet, SimX, XLimits, simulated
 from headwater.sources import x
 from headwater.store.db import Database
 from headwater.store.sources import leases
@@ -60,7 +60,7 @@ STEPS = st.lists(
     max_size=10,
 )
 HABITS = st.builds(
-    Habits()._replace,
+    AccountHabits()._replace,
     posts_per_day=st.sampled_from([5.0, 60.0, 500.0, 1500.0]),
     lang=st.sampled_from(["en", "zh"]),
     late=st.sampled_from([0.0, 0.3, 0.9]),
@@ -77,10 +77,10 @@ HABITS = st.builds(
 )
 @given(seed=st.integers(0, 10**6), habits=HABITS, steps=STEPS, by_search=st.booleans())
 def test_whatever_an_account_does_every_post_is_stored_once_and_none_is_missed(
-    db: Database, owner: Reader, seed: int, habits: Habits, steps: list[Step], by_search: bool
+    db: Database, owner: Reader, seed: int, habits: AccountHabits, steps: list[Step], by_search: bool
 ) -> None:
     name = f"c{uuid7()[-12:]}"
-    sim = simulated({name: habits}, seed=seed, lasts=timedelta(days=1), limits=Limits(requests=0))
+    sim = simulated({name: habits}, seed=seed, lasts=timedelta(days=1), limits=XLimits(requests=0))
     sim.clock.advance(2 * HOUR)
     typed = f"x: from:{name}" if by_search else f"@{name}"
     source_id = db.write_now(follow, owner, typed, sim.clock.now()).source_id
@@ -124,8 +124,8 @@ def test_what_appears_while_a_crawl_stands_still_is_found_by_the_visit_after_it(
     db: Database, owner: Reader, by_search: bool
 ) -> None:
     name = f"c{uuid7()[-12:]}"
-    busy = Habits()._replace(posts_per_day=1500.0, edited=0.5, deleted=0.3)
-    sim = simulated({name: busy}, seed=1, limits=Limits(requests=0))
+    busy = AccountHabits()._replace(posts_per_day=1500.0, edited=0.5, deleted=0.3)
+    sim = simulated({name: busy}, seed=1, limits=XLimits(requests=0))
     sim.clock.advance(2 * HOUR)
     typed = f"x: from:{name}" if by_search else f"@{name}"
     source_id = db.write_now(follow, owner, typed, sim.clock.now()).source_id
@@ -157,7 +157,7 @@ def take(db: Database, way: AtOnce, source_id: int, step: Step) -> Visit:
     return ended
 
 
-def numbered(sim: SimX, name: str, by_search: bool) -> dict[int, SimPost]:
+def numbered(sim: SimX, name: str, by_search: bool) -> dict[int, SimTweet]:
     """What is listed now, by the id that it has now: an edit gives a post a new one."""
     now = sim.clock.now()
     there = [post for post in sim.posts[name] if post.is_listed(now)]
@@ -165,7 +165,7 @@ def numbered(sim: SimX, name: str, by_search: bool) -> dict[int, SimPost]:
     return {post.version_at(now).id: post for post in found}
 
 
-def assert_holds_all(due: list[SimPost], have: dict[int, str], now: datetime) -> None:
+def assert_holds_all(due: list[SimTweet], have: dict[int, str], now: datetime) -> None:
     """What is listed, from where the first visit ended on, is stored, and says what it says now."""
     assert {post.id for post in due} <= have.keys()
     for post in due:

@@ -17,10 +17,10 @@ from sqlalchemy import Connection
 
 from headwater.accounts import jwt, tokens
 from headwater.accounts.jwt import KEY_LIFE, LIFE, Claims, Issuer, Key
-from headwater.errors import HeadwaterError, NotSignedIn, SourceFailure
+from headwater.errors import HeadwaterError, KeyUnavailable, NotSignedIn, SourceFailure
 from headwater.ids import uuid7
 from headwater.store.db import Database
-from headwater.store.people import accounts
+from headwater.store.people import accounts, audit
 from headwater.store.people import tokens as stored
 from headwater.store.people.tokens import Token
 
@@ -65,6 +65,7 @@ class AccessTokens:
         self.issuer = issuer
         self._db, self._seal, self._unseal, self._now, self._other = db, seal, unseal, now, other
         self._private: dict[str, RSAPrivateKey] = {}
+        self._lost = ""  # why there is a key that cannot be read
         self._known: dict[str, Issuer] = {}
         self._loaded_at: dict[str, float] = {}
         self._loading = asyncio.Lock()
@@ -72,6 +73,11 @@ class AccessTokens:
     async def issue(self, token: Token, scopes: frozenset[str]) -> str:
         """Makes an access token for an API token's owner."""
         await self._load_own(at_most=KEYS_KEPT_SECONDS)
+        if not self._private and self._lost:  # a new one would end all access tokens, and nobody would know why
+            raise KeyUnavailable(
+                f"The key of access tokens cannot be read. {self._lost} `headwater tokens drop-keys` makes way for a "
+                "new one."
+            )
         if not self._private:
             pem = await asyncio.to_thread(jwt.make_key)
             await self._db.write(save_key, self._seal(pem), self._now())
@@ -91,14 +97,14 @@ class AccessTokens:
 
     async def check(self, secret: str) -> Claims:
         """Returns what an access token says. Raises NotSignedIn if it is not valid."""
-        issuer, kid = jwt.issuer_of(secret), jwt.key_id_of(secret)
-        known = self._known.get(issuer)
-        is_missing = known is None or kid not in known.keys
-        if issuer == self.issuer:
+        token = jwt.read(secret)
+        known = self._known.get(token.issuer)
+        is_missing = known is None or token.key_id not in known.keys
+        if token.issuer == self.issuer:
             await self._load_own(at_most=KEYS_AGAIN_SECONDS if is_missing else KEYS_KEPT_SECONDS)
-        elif self._other is not None and issuer == self._other.name:
+        elif self._other is not None and token.issuer == self._other.name:
             await self._load_other(self._other, at_most=KEYS_KEPT_SECONDS * (0.5 if is_missing else 60))
-        return jwt.check(secret, self._known.get, self._now())
+        return jwt.check(token, self._known.get(token.issuer), self._now())
 
     async def published(self) -> list[Any]:
         """Returns our public keys, as they are published."""
@@ -114,19 +120,21 @@ class AccessTokens:
             now = self._now()
             keys: dict[str, Key] = {}
             private: dict[str, RSAPrivateKey] = {}
+            lost = ""
             rows = await self._db.read(accounts.secrets_named, _NAME)
             for row in sorted(rows, key=lambda row: row.changed_at, reverse=True):
                 kid, age = row.name.removeprefix(_NAME), now - row.changed_at
                 try:
                     found = jwt.read_private_key(self._unseal(bytes(row.sealed)))
-                except SourceFailure:
-                    continue  # it was encrypted with another key
+                except SourceFailure as error:
+                    lost = error.detail if age < KEY_LIFE else lost
+                    continue
                 if age < KEY_LIFE + LIFE * 2:
                     keys[kid] = jwt.public_key(kid, found)
                 if age < KEY_LIFE:
                     private[kid] = found
             self._known[self.issuer] = Issuer(self.issuer, self.issuer, keys)
-            self._private = private
+            self._private, self._lost = private, lost
             self._note_loaded(self.issuer)
 
     async def _load_other(self, other: OtherIssuer, *, at_most: float) -> None:
@@ -162,6 +170,7 @@ def forget_keys(conn: Connection) -> int:
 
 def start_family(conn: Connection, token: Token, scopes: frozenset[str], now: datetime) -> str:
     """Makes the first refresh token of a family."""
+    audit.record(conn, token.reader, "refresh_token.create", token.id, token.name)
     return _next_refresh(conn, token, uuid7(), scopes, now)
 
 
@@ -177,10 +186,13 @@ def refresh(conn: Connection, secret: str, client_id: int, now: datetime) -> Ref
     if found.spent_at is not None:
         stored.end_family(conn, found.family)
         log.warning("refresh token used twice", client_id=client_id)
+        if token := stored.client(conn, client_id, now):
+            audit.record(conn, token.reader, "refresh_token.end", client_id, token.name)
         return None
     token = stored.client(conn, client_id, now)
     if found.expires_at <= now or token is None or not stored.spend_refresh(conn, found, now):
         return None
+    audit.record(conn, token.reader, "refresh_token.exchange", client_id, token.name)
     return Refreshed(token, found.scopes, _next_refresh(conn, token, found.family, found.scopes, now))
 
 

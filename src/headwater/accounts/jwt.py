@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,7 @@ from headwater.ids import uuid7
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-    from jwt import PyJWS
+    from jwt.algorithms import Algorithm
 
 LIFE = timedelta(minutes=10)
 LEEWAY = timedelta(seconds=30)
@@ -63,10 +63,10 @@ def looks_like_one(secret: str) -> bool:
 
 
 @cache
-def _signatures() -> PyJWS:
-    from jwt import PyJWS  # loaded by whoever uses JWTs
+def _algorithms() -> dict[str, Algorithm]:
+    from jwt.algorithms import get_default_algorithms  # loaded by whoever uses JWTs
 
-    return PyJWS(algorithms=[name for names in _ALGORITHMS.values() for name in names])
+    return get_default_algorithms()
 
 
 def make_key() -> str:
@@ -135,54 +135,89 @@ def make(
         "jti": uuid7(),
         "scope": " ".join(sorted(scopes)),
     }
-    payload = json.dumps(claims, separators=(",", ":")).encode()
-    return _signatures().encode(payload, private, OURS, {"typ": "at+jwt", "kid": kid})
+    header = {"typ": "at+jwt", "alg": OURS, "kid": kid}
+    signed = f"{_base64(header)}.{_base64(claims)}"
+    signature = _algorithms()[OURS].sign(signed.encode(), private)
+    return f"{signed}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
 
 
-def check(token: str, issuer_named: Callable[[str], Issuer | None], now: datetime) -> Claims:
-    """Returns what a token says. `issuer_named` returns an issuer whose tokens are taken. Raises NotSignedIn.
-
-    The signature is checked before anything that the token says is believed; which issuer's keys to use is the only
-    thing that is read before, and the token's issuer has to be the one whose key fits.
-    """
-    header, claims = _parts(token)
-    issuer = issuer_named(claims["iss"]) if isinstance(claims.get("iss"), str) else None
-    if issuer is None:
-        raise _refused("its issuer is not known")
-    _check_header(header)
-    key = issuer.keys.get(header["kid"])
-    if key is None or header.get("alg") != key.algorithm:
-        raise _refused("its key or algorithm is not known")
-    _check_signature(token, key)
-    return _checked_claims(claims, issuer, now)
+def _base64(value: Mapping[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def issuer_of(token: str) -> str:
-    """Returns who the token says has made it, which is not checked. Raises NotSignedIn if it cannot be read."""
-    return str(_parts(token)[1].get("iss", ""))
+class Unchecked(NamedTuple):
+    """A token that was read, and of which nothing is believed yet."""
+
+    header: Mapping[str, Any]
+    claims: Mapping[str, Any]
+    signed: bytes
+    signature: bytes
+
+    @property
+    def issuer(self) -> str:
+        """Who the token says has made it."""
+        return str(self.claims.get("iss", ""))
+
+    @property
+    def key_id(self) -> str:
+        """Which key the token says it was signed with."""
+        return str(self.header.get("kid", ""))
 
 
-def key_id_of(token: str) -> str:
-    """Returns the id of the key that the token says it was signed with. Raises NotSignedIn if it cannot be read."""
-    return str(_parts(token)[0].get("kid", ""))
-
-
-def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def read(token: str) -> Unchecked:
+    """Reads a token without checking it. Raises NotSignedIn if it cannot be read."""
     if len(token) > MOST_CHARACTERS or token.count(".") != 2:
-        raise _refused("it has not the form of a token")
-    header, payload, _ = token.split(".")
-    return _json(header), _json(payload)
+        raise refused("it has not the form of a token")
+    signed, _, signature = token.rpartition(".")
+    header, _, claims = signed.partition(".")
+    return Unchecked(_json(header), _json(claims), signed.encode("ascii"), _bytes(signature))
+
+
+def check(token: Unchecked, issuer: Issuer | None, now: datetime) -> Claims:
+    """Returns what an access token says. `issuer` is the one that it names, if its tokens are taken.
+
+    Raises NotSignedIn. The signature is checked before anything that the token says is believed; which issuer's keys to
+    use is the only thing that is read before, and the token's issuer has to be the one whose key fits.
+    """
+    if issuer is None or token.claims.get("iss") != issuer.name:
+        raise refused("its issuer is not known")
+    if str(token.header.get("typ", "")).lower() not in _TYPES:
+        raise refused("it is not an access token")
+    check_signature(token, issuer.keys)
+    return _checked_claims(token.claims, issuer, now)
+
+
+def check_signature(token: Unchecked, keys: Mapping[str, Key]) -> None:
+    """Raises NotSignedIn unless one of these keys has signed the token. The token says which one, and nothing more."""
+    header, kid = token.header, token.header.get("kid")
+    if not _REFUSED_HEADERS.isdisjoint(header) or not isinstance(kid, str):
+        raise refused("its header brings a key or asks for something that is not done here")
+    key = keys.get(kid)
+    if key is None or header.get("alg") != key.algorithm:
+        raise refused("its key or algorithm is not known")
+    try:
+        is_right = _algorithms()[key.algorithm].verify(token.signed, key.public, token.signature)
+    except (ValueError, TypeError) as error:
+        raise refused("its signature is wrong") from error
+    if not is_right:
+        raise refused("its signature is wrong")
 
 
 def _json(part: str) -> dict[str, Any]:
     try:
-        padded = part.encode("ascii") + b"=" * (-len(part) % 4)
-        found = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True), object_pairs_hook=_unique)
-    except (ValueError, binascii.Error, RecursionError) as error:
-        raise _refused("it cannot be read") from error
+        found = json.loads(_bytes(part), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise refused("it cannot be read") from error
     if not isinstance(found, dict):
-        raise _refused("it cannot be read")
+        raise refused("it cannot be read")
     return found
+
+
+def _bytes(part: str) -> bytes:
+    try:
+        return base64.b64decode(part.encode("ascii") + b"=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise refused("it cannot be read") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -192,44 +227,30 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_header(header: Mapping[str, Any]) -> None:
-    if str(header.get("typ", "")).lower() not in _TYPES:
-        raise _refused("it is not an access token")
-    if not _REFUSED_HEADERS.isdisjoint(header) or not isinstance(header.get("kid"), str):
-        raise _refused("its header brings a key or asks for something that is not done here")
-
-
-def _check_signature(token: str, key: Key) -> None:
-    from jwt import PyJWTError
-
-    try:
-        _signatures().decode(token, key.public, [key.algorithm])
-    except (PyJWTError, ValueError, TypeError) as error:
-        raise _refused("its signature is wrong") from error
-
-
 def _checked_claims(claims: Mapping[str, Any], issuer: Issuer, now: datetime) -> Claims:
     audiences = claims.get("aud")
     audiences = [audiences] if isinstance(audiences, str) else audiences
     if not isinstance(audiences, list) or issuer.audience not in audiences:
-        raise _refused("it is for somebody else")
-    if _time(claims, "exp") <= now - LEEWAY:
-        raise _refused("it has expired")
-    if _time(claims, "iat") > now + LEEWAY or ("nbf" in claims and _time(claims, "nbf") > now + LEEWAY):
-        raise _refused("it is not valid yet")
+        raise refused("it is for somebody else")
+    if time_in(claims, "exp") <= now - LEEWAY:
+        raise refused("it has expired")
+    if time_in(claims, "iat") > now + LEEWAY or ("nbf" in claims and time_in(claims, "nbf") > now + LEEWAY):
+        raise refused("it is not valid yet")
     texts = [claims.get(name) for name in ("sub", "client_id", "jti")]
     scope = claims.get("scope", "")
     if not all(isinstance(one, str) and one for one in texts) or not isinstance(scope, str):
-        raise _refused("it lacks something that an access token has")
-    return Claims(issuer.name, claims["sub"], claims["client_id"], frozenset(scope.split()), _time(claims, "exp"))
+        raise refused("it lacks something that an access token has")
+    return Claims(issuer.name, claims["sub"], claims["client_id"], frozenset(scope.split()), time_in(claims, "exp"))
 
 
-def _time(claims: Mapping[str, Any], name: str) -> datetime:
+def time_in(claims: Mapping[str, Any], name: str) -> datetime:
+    """Returns a time in a token. Raises NotSignedIn if it is none."""
     value = claims.get(name)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 2**33:
-        raise _refused(f"its {name} is not a time")
+        raise refused(f"its {name} is not a time")
     return datetime.fromtimestamp(value, UTC)
 
 
-def _refused(why: str) -> NotSignedIn:
+def refused(why: str) -> NotSignedIn:
+    """Returns the error that says why a token is not valid."""
     return NotSignedIn(f"This access token is not valid: {why}.")

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.responses import JSONResponse, Response
 
 from headwater import __version__
-from headwater.api import events, health, oauth, people, posts, sources, stories, webhooks
+from headwater.api import events, fleet, health, market, oauth, people, posts, sources, stories, telemetry, webhooks
 from headwater.app.account import all_scopes
 from headwater.app.shapes import examples
 from headwater.http.auth import COOKIE, OPEN_PATHS, every_route, scope_of
@@ -25,8 +25,12 @@ ROUTERS = (
     events.router,
     health.router,
     health.crawl_router,
+    events.trace_router,
     events.dead_letter_router,
     webhooks.router,
+    market.router,
+    telemetry.router,
+    fleet.router,
     people.account_router,
     people.router,
     oauth.router,
@@ -64,9 +68,12 @@ _TAGS = {
     "crawling": "How crawling goes, hour by hour and list by list.",
     "dead letters": "Events that a consumer could not handle.",
     "webhooks": "Where events are sent to, and what was sent.",
+    "telemetry": "Readings of your machines.",
+    "market": "The coin's market, and what can be known about the days to come.",
+    "fleet": "Your machines, your coins, and what they come to.",
     "account": "Your account, its tokens and its sessions.",
     "access tokens": "JWTs for programs, and how to check them.",
-    "people": "The people of your tenant, and the tenants of the instance.",
+    "people": "The people of your tenant, what they did, and the tenants of the instance.",
 }
 _BY_TIME = frozenset({"/api/stream", "/api/posts"})  # lists whose cursors are a time and an id; others are an id
 # What parameters are called is the same everywhere, so what they mean and an example are said once.
@@ -84,6 +91,7 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     "user_id": ("the person", 7),
     "invitation_id": ("the invitation", 3),
     "event_id": ("the event", "019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f"),
+    "trace": ("", "019b9a3c7f007c3e9d5e1a2b3c4d5e6f"),
     "cursor": ("", "AAAAAAAAAAw"),
     "limit": ("", 50),
     "folder": ("", "Science"),
@@ -99,9 +107,16 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     "last_event_id": ("", "0-812-1767778201"),
     "Last-Event-ID": ("", "0-812-1767778201"),
     "hours": ("", 48),
+    "days": ("", 7),
+    "bucket": ("", "1h"),
     "state": ("", "dead"),
     "consumer": ("", "search"),
     "kind": ("", "post.stored"),
+    "miner_id": ("the machines", 7),
+    "method": ("", "fifo"),
+    "Idempotency-Key": ("", "5f3a1c2b-4d6e-4f70-9a8b-1c2d3e4f5a6b"),
+    "resource": ("", "person"),
+    "format": ("", "jsonl"),
 }
 _PROBLEM_SCHEMA = "#/components/schemas/ProblemJson"
 
@@ -175,7 +190,7 @@ def openapi() -> dict[str, Any]:
 
 def _describe_batch(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
     """The route reads its body itself, to answer 400 with the name of the field, so FastAPI does not know its form."""
-    described = stories.Batch.model_json_schema(ref_template="#/components/schemas/{model}")
+    described = stories.WantedRun.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(described.pop("$defs"))
     schemas["Batch"] = described
     operation["requestBody"]["content"]["application/json"]["schema"] = {"$ref": "#/components/schemas/Batch"}

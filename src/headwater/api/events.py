@@ -1,4 +1,5 @@
-"""Events as they happen (`/api/live`), and those that a consumer could not handle (`/api/dead-letters`)."""
+"""Events as they happen (`/api/live`), what caused them (`/api/traces`), and those that a consumer could not handle
+(`/api/dead-letters`)."""
 
 from __future__ import annotations
 
@@ -8,20 +9,20 @@ from datetime import timedelta
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from headwater.app import log as event_log
-from headwater.app.log import DeadLetterJson, Joined, LetterState, ReplayAll
+from headwater.app.log import DeadLetterJson, Joined, LetterState, ReplayAll, TraceJson
 from headwater.app.shapes import PageJson, shaped
 from headwater.errors import HeadwaterError
 from headwater.events.live import EventFilter, Listener, Live, ResumeToken
 from headwater.http import auth, routes
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
-from headwater.http.routes import Cursor, Id, JsonRoute, Limit
+from headwater.http.routes import Cursor, Id, JsonRoute, Limit, route
 from headwater.http.state import WithLive, WithParts
 from headwater.wire import Parts
 
@@ -35,6 +36,7 @@ _RESET = b'id: %b\nevent: reset\ndata: {"reason": "What came after your last eve
 
 log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/api", tags=["live"])
+trace_router = APIRouter(prefix="/api", tags=["health"], route_class=JsonRoute)
 dead_letter_router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"], route_class=JsonRoute)
 
 
@@ -72,7 +74,7 @@ async def follow(
         Header(alias="Last-Event-ID", max_length=60, description="the id of the last event that you have seen"),
     ] = None,
 ) -> StreamingResponse:
-    """Events of the sources you follow and your own, each as a CloudEvent. With the id of the last one you have seen,
+    """Events of the sources you follow, your own and new forecasts, each as a CloudEvent. With the id of the last one,
     you get what came after it: nothing is missing, nothing comes twice. An event `reset` says that this is too long
     ago: load what you need again and go on from there."""
     seen = event_log.resume_token(last_event_id_header or last_event_id)
@@ -121,7 +123,16 @@ def _refuse_too_many(live: Live, audience: EventFilter) -> None:
         raise HTTPException(503, "This server has as many live connections as it can hold. Try again later.", later)
 
 
-@dead_letter_router.get("", summary="List dead letters, newest first", dependencies=[needs("log:read")])
+@trace_router.get("/traces/{trace}", **route("What a visit or a request caused", "log:read"))
+async def show_trace(
+    parts: WithParts,
+    trace: Annotated[str, Path(max_length=100, description="a trace, a traceparent, or the id of an event")],
+) -> TraceJson:
+    """The visit, its events, what each consumer did with them, and the webhooks that they were sent to, with times."""
+    return await parts.db.read(event_log.find_trace, parts.consumers, trace)
+
+
+@dead_letter_router.get("", **route("List dead letters, newest first", "log:read"))
 async def list_letters(
     parts: WithParts,
     state: Annotated[LetterState, Query(description="in which state")] = "dead",
@@ -133,9 +144,7 @@ async def list_letters(
     return routes.page_of(DeadLetterJson, found, limit, routes.cursor_of_row)
 
 
-@dead_letter_router.post(
-    "/replay", summary="Replay all dead letters", responses=refusals(404, 409), dependencies=[needs("log:write")]
-)
+@dead_letter_router.post("/replay", **route("Replay all dead letters", "log:write", 404, 409))
 async def replay_letters(
     parts: WithParts,
     consumer: Annotated[str | None, Query(description="only those of this consumer")] = None,
@@ -148,15 +157,13 @@ async def replay_letters(
     )
 
 
-@dead_letter_router.get("/{letter_id}", summary="Show one dead letter", dependencies=[needs("log:read")])
+@dead_letter_router.get("/{letter_id}", **route("Show one dead letter", "log:read"))
 async def show_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """With the whole event, and the error of the last attempt."""
     return shaped(DeadLetterJson, await parts.db.read(event_log.dead_letter, letter_id))
 
 
-@dead_letter_router.post(
-    "/{letter_id}/replay", summary="Replay a dead letter", responses=refusals(409), dependencies=[needs("log:write")]
-)
+@dead_letter_router.post("/{letter_id}/replay", **route("Replay a dead letter", "log:write", 409))
 async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """Gives the event its effect, once. If it fails again, `state` is `dead` as before and `error` says why."""
     return shaped(
@@ -164,9 +171,7 @@ async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     )
 
 
-@dead_letter_router.post(
-    "/{letter_id}/skip", summary="Skip a dead letter", responses=refusals(409), dependencies=[needs("log:write")]
-)
+@dead_letter_router.post("/{letter_id}/skip", **route("Skip a dead letter", "log:write", 409))
 async def skip_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
     """The event has no effect, now or later. What waits behind it goes on."""
     return shaped(

@@ -16,7 +16,7 @@ from headwater.app.shapes import shaped
 from headwater.errors import StoreUnavailable
 from headwater.http import state
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import Id, JsonRoute
+from headwater.http.routes import Id, JsonRoute, route
 from headwater.http.state import WithLive, WithMetrics, WithParts
 
 MOST_HOURS = 31 * 24
@@ -45,7 +45,7 @@ async def readyz(parts: WithParts) -> Alive:
     return {"status": "ok"}
 
 
-@router.get("/api/health", summary="Is it well? Each figure with its limit", dependencies=[needs("health:read")])
+@router.get("/api/health", **route("Is it well? Each figure with its limit", "health:read"))
 async def show_health(parts: WithParts, live: WithLive) -> HealthJson:
     """Backlog and lag of the consumers, dead letters, freshness, from write to visible, sources in trouble."""
     return health.health_json(await state.figures(parts, live), parts.now())
@@ -64,46 +64,40 @@ async def show_metrics(parts: WithParts, live: WithLive, metrics: WithMetrics) -
     """It takes a token, wherever the request comes from. Prometheus sends it with `authorization: credentials_file`."""
     now = parts.now()
     numbers = await parts.db.read(health.numbers, parts.consumers, now, has_cursors=parts.follows_table)
+    metrics.note_lookups(parts.cache.lookups)
     text = metrics.text(numbers, now, live=live.count(), database=parts.db.engine.dialect.name)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
-@crawl_router.get("/crawl/metrics", summary="How crawling went, hour by hour", dependencies=[needs("health:read")])
+@crawl_router.get("/crawl/metrics", **route("How crawling went, hour by hour", "health:read"))
 async def list_hours(parts: WithParts, reader: CurrentReader, hours: Hours = 48) -> HoursJson:
     """Counted every minute; the present hour is not over."""
     found = await parts.db.read(crawling.by_hour, parts.now(), hours)
     return {"items": [shaped(HourJson, one) for one in found]}
 
 
-@crawl_router.get("/checkpoints", summary="How far the crawls of lists got", dependencies=[needs("sources:read")])
+@crawl_router.get("/checkpoints", **route("How far the crawls of lists got", "sources:read"))
 async def list_checkpoints(parts: WithParts, reader: CurrentReader) -> CheckpointsJson:
     """Of the boards, news sites and accounts that you follow."""
     found = await parts.db.read(crawling.every_checkpoint, reader)
     return {"items": [shaped(CheckpointJson, one) for one in found]}
 
 
-@crawl_router.get(
-    "/checkpoints/{source_id}", summary="How far the crawl of one list got", dependencies=[needs("sources:read")]
-)
+@crawl_router.get("/checkpoints/{source_id}", **route("How far the crawl of one list got", "sources:read"))
 async def show_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> CheckpointJson:
     """The page it reads next, and what it has done so far."""
     return shaped(CheckpointJson, await parts.db.read(crawling.checkpoint, reader, source_id, parts.now()))
 
 
 @crawl_router.delete(
-    "/checkpoints/{source_id}",
-    status_code=204,
-    summary="Forget how far the crawl of a list got",
-    dependencies=[needs("sources:write")],
+    "/checkpoints/{source_id}", status_code=204, **route("Forget how far the crawl of a list got", "sources:write")
 )
 async def clear_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> None:
     """The next crawl looks through the whole list again. What is stored is not fetched again."""
     await parts.db.write(crawling.clear_checkpoint, reader, source_id, parts.now())
 
 
-@crawl_router.get(
-    "/crawl/statistics", summary="What the lists you follow have brought", dependencies=[needs("sources:read")]
-)
+@crawl_router.get("/crawl/statistics", **route("What the lists you follow have brought", "sources:read"))
 async def show_statistics(parts: WithParts, reader: CurrentReader) -> StatisticsJson:
     """Threads, articles and images, those that were read and those that failed, board by board."""
     return shaped(StatisticsJson, await parts.db.read(crawling.statistics, reader))

@@ -1,11 +1,13 @@
-"""`/api/account`, `/api/people` and `/api/tenants`: your account, the people of your tenant, and the tenants."""
+"""`/api/account`, `/api/people`, `/api/audit` and `/api/tenants`: your account, the people of your tenant and what they
+did, and the tenants."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import StreamingResponse
 
 from headwater import wire
 from headwater.app import account, people
@@ -19,6 +21,7 @@ from headwater.app.account import (
     TokensJson,
 )
 from headwater.app.people import (
+    AuditJson,
     InvitationJson,
     InvitationsJson,
     NewInvitationJson,
@@ -28,14 +31,15 @@ from headwater.app.people import (
     TenantJson,
     TenantsJson,
 )
-from headwater.app.shapes import shaped
+from headwater.app.shapes import PageJson, shaped
+from headwater.http import routes
 from headwater.http.auth import CurrentReader, caller_of, needs
-from headwater.http.problems import refusals
-from headwater.http.routes import Id, JsonRoute
+from headwater.http.routes import Cursor, Id, JsonRoute, Limit, route
 from headwater.http.state import WithParts
 
 account_router = APIRouter(prefix="/api/account", tags=["account"], route_class=JsonRoute)
 router = APIRouter(prefix="/api", tags=["people"], route_class=JsonRoute)
+_CSV = "id,at,user_id,user_name,action,resource,resource_id,detail,address,agent,request_id\r\n"
 Role = Literal["owner", "operator", "member", "viewer"]
 
 
@@ -96,34 +100,34 @@ class WantedTenant(BaseModel):
     owner_email: str = Field(max_length=254, description="the address of its first owner")
 
 
-@account_router.get("", summary="Show your account", dependencies=[needs("account:read")])
+@account_router.get("", **route("Show your account", "account:read"))
 async def show_account(parts: WithParts, reader: CurrentReader) -> AccountJson:
     """With your role, and the scopes of the token or session that you ask with."""
     return shaped(AccountJson, await parts.db.read(account.show, reader), scopes=account.scopes_of(reader))
 
 
-@account_router.patch("", summary="Change your account", dependencies=[needs("account:write")])
+@account_router.patch("", **route("Change your account", "account:write"))
 async def change_account(parts: WithParts, reader: CurrentReader, wanted: AccountChange) -> AccountJson:
     """Only the fields that are given change."""
     changed = await parts.db.write(account.arrange, reader, **wanted.model_dump())
     return shaped(AccountJson, changed, scopes=account.scopes_of(reader))
 
 
-@account_router.put("/password", status_code=204, summary="Set your password", dependencies=[needs("account:write")])
+@account_router.put("/password", status_code=204, **route("Set your password", "account:write"))
 async def change_password(parts: WithParts, request: Request, reader: CurrentReader, wanted: NewPassword) -> None:
     """All your sessions end, except the one you ask with. Tokens stay; revoke those that you do not trust."""
     keep = caller_of(request).session_id
     await account.change_password(parts.db, reader, wanted.current, wanted.new, keep=keep)
 
 
-@account_router.get("/tokens", summary="List your API tokens", dependencies=[needs("account:read")])
+@account_router.get("/tokens", **route("List your API tokens", "account:read"))
 async def list_tokens(parts: WithParts, reader: CurrentReader) -> TokensJson:
     """The newest first, without their secrets."""
     found = await parts.db.read(account.every_token, reader, parts.now())
     return {"items": [shaped(TokenJson, one) for one in found]}
 
 
-@account_router.post("/tokens", status_code=201, summary="Make an API token", dependencies=[needs("account:write")])
+@account_router.post("/tokens", status_code=201, **route("Make an API token", "account:write"))
 async def create_token(parts: WithParts, reader: CurrentReader, wanted: WantedToken) -> NewTokenJson:
     """The secret is shown once: only its hash is stored. A token can have at most the scopes of whoever makes it."""
     made = await parts.db.write(
@@ -132,15 +136,13 @@ async def create_token(parts: WithParts, reader: CurrentReader, wanted: WantedTo
     return {"token": shaped(TokenJson, made.token), "secret": made.secret}
 
 
-@account_router.delete(
-    "/tokens/{token_id}", status_code=204, summary="Revoke an API token", dependencies=[needs("account:write")]
-)
+@account_router.delete("/tokens/{token_id}", status_code=204, **route("Revoke an API token", "account:write"))
 async def revoke_token(parts: WithParts, reader: CurrentReader, token_id: Id) -> None:
     """It is refused from the next request on; by other processes of this instance within two seconds."""
     await parts.db.write(account.revoke_token, reader, token_id)
 
 
-@account_router.get("/sessions", summary="List your sessions", dependencies=[needs("account:read")])
+@account_router.get("/sessions", **route("List your sessions", "account:read"))
 async def list_sessions(parts: WithParts, request: Request, reader: CurrentReader) -> SessionsJson:
     """The newest first."""
     own = caller_of(request).session_id
@@ -148,54 +150,46 @@ async def list_sessions(parts: WithParts, request: Request, reader: CurrentReade
     return {"items": [shaped(SessionJson, one, current=one.id == own) for one in found]}
 
 
-@account_router.delete("/sessions", summary="Sign out everywhere", dependencies=[needs("account:write")])
+@account_router.delete("/sessions", **route("Sign out everywhere", "account:write"))
 async def end_sessions(parts: WithParts, request: Request, reader: CurrentReader) -> EndedJson:
     """Ends all your sessions and login links, except the session you ask with."""
     own = caller_of(request).session_id
     return {"ended": await parts.db.write(account.sign_out_everywhere, reader, but=own)}
 
 
-@account_router.delete(
-    "/sessions/{session_id}", status_code=204, summary="End a session", dependencies=[needs("account:write")]
-)
+@account_router.delete("/sessions/{session_id}", status_code=204, **route("End a session", "account:write"))
 async def end_session(parts: WithParts, reader: CurrentReader, session_id: Id) -> None:
     """That browser is signed out."""
     await parts.db.write(account.end_session, reader, session_id)
 
 
-@router.get("/people", summary="List the people of your tenant", dependencies=[needs("people:read")])
+@router.get("/people", **route("List the people of your tenant", "people:read"))
 async def list_people(parts: WithParts, reader: CurrentReader) -> PeopleJson:
     """In the order in which they came."""
     return {"items": [shaped(PersonJson, one) for one in await parts.db.read(people.everybody, reader)]}
 
 
-@router.patch("/people/{user_id}", summary="Give somebody another role", dependencies=[needs("people:write")])
+@router.patch("/people/{user_id}", **route("Give somebody another role", "people:write"))
 async def give_role(parts: WithParts, reader: CurrentReader, user_id: Id, wanted: NewRole) -> PersonJson:
     """It counts from their next request on. A tenant keeps at least one owner."""
     return shaped(PersonJson, await parts.db.write(people.give_role, reader, user_id, wanted.role))
 
 
-@router.delete("/people/{user_id}", status_code=204, summary="Remove somebody", dependencies=[needs("people:write")])
+@router.delete("/people/{user_id}", status_code=204, **route("Remove somebody", "people:write"))
 async def remove_person(parts: WithParts, reader: CurrentReader, user_id: Id) -> None:
     """With everything that is theirs: what they follow, their marks, webhooks, tokens and sessions. It cannot be
     undone."""
     await parts.db.write(people.remove, reader, user_id)
 
 
-@router.get("/invitations", summary="List who is invited", dependencies=[needs("people:read")])
+@router.get("/invitations", **route("List who is invited", "people:read"))
 async def list_invitations(parts: WithParts, reader: CurrentReader) -> InvitationsJson:
     """Those who have not come yet and still can."""
     found = await parts.db.read(people.invitations, reader, parts.now())
     return {"items": [shaped(InvitationJson, one) for one in found]}
 
 
-@router.post(
-    "/invitations",
-    status_code=201,
-    summary="Invite somebody",
-    responses=refusals(409),
-    dependencies=[needs("people:write")],
-)
+@router.post("/invitations", status_code=201, **route("Invite somebody", "people:write", 409))
 async def invite(parts: WithParts, reader: CurrentReader, wanted: WantedInvitation) -> NewInvitationJson:
     """Answers with a link that you send to them. It is valid once and for 7 days. Whoever joins starts with the sources
     that you follow."""
@@ -205,26 +199,65 @@ async def invite(parts: WithParts, reader: CurrentReader, wanted: WantedInvitati
     return {"invitation": shaped(InvitationJson, made.invitation), "link": made.link}
 
 
-@router.delete(
-    "/invitations/{invitation_id}",
-    status_code=204,
-    summary="Withdraw an invitation",
-    dependencies=[needs("people:write")],
-)
+@router.delete("/invitations/{invitation_id}", status_code=204, **route("Withdraw an invitation", "people:write"))
 async def withdraw_invitation(parts: WithParts, reader: CurrentReader, invitation_id: Id) -> None:
     """Its link leads nowhere from then on."""
     await parts.db.write(people.withdraw, reader, invitation_id)
 
 
-@router.get("/tenants", summary="List the tenants of the instance", dependencies=[needs("admin")])
+@router.get("/audit", **route("See who changed what", "audit:read"))
+async def list_audit(
+    parts: WithParts,
+    reader: CurrentReader,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+    user_id: Annotated[int | None, Query(ge=1, le=routes.MAX_ID, description="only what this person did")] = None,
+    resource: Annotated[
+        str | None, Query(max_length=50, description="only what was done with these, such as `person` or `token`")
+    ] = None,
+) -> PageJson[AuditJson]:
+    """Every change in your tenant, through pages, API, command line and access tokens, the newest first. Signing in
+    with a wrong password is there as well."""
+    before = routes.id_in(cursor)
+    found = await parts.db.read(
+        people.audit_page, reader, before=before, limit=limit + 1, user_id=user_id, resource=resource
+    )
+    return routes.page_of(AuditJson, found, limit, routes.cursor_of_row)
+
+
+@router.get(
+    "/audit/export",
+    summary="Export who changed what",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {
+                "text/csv": {"schema": {"type": "string"}, "example": _CSV},
+                "application/x-ndjson": {"schema": {"type": "string"}, "example": '{"id": 4711}\n'},
+            }
+        }
+    },
+    dependencies=[needs("audit:read")],
+)
+async def export_audit(
+    parts: WithParts,
+    reader: CurrentReader,
+    format: Annotated[Literal["csv", "jsonl"], Query(description="CSV, or JSON lines")] = "csv",
+) -> Response:
+    """All of it, the newest first. In CSV, a text that a spreadsheet would take for a formula has an apostrophe before
+    it."""
+    name = {"Content-Disposition": f'attachment; filename="headwater-audit.{format}"'}
+    kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
+    return StreamingResponse(people.export_audit(parts.db, reader, format), headers=name, media_type=kind)
+
+
+@router.get("/tenants", **route("List the tenants of the instance", "admin"))
 async def list_tenants(parts: WithParts) -> TenantsJson:
     """With the number of their people."""
     return {"items": [shaped(TenantJson, one) for one in await parts.db.read(people.tenants)]}
 
 
-@router.post(
-    "/tenants", status_code=201, summary="Add a tenant", responses=refusals(409), dependencies=[needs("admin")]
-)
+@router.post("/tenants", status_code=201, **route("Add a tenant", "admin", 409))
 async def add_tenant(parts: WithParts, wanted: WantedTenant) -> NewTenantJson:
     """With its owner, who signs in with the link and then sets a password."""
     home = wire.home(parts.settings)

@@ -12,9 +12,10 @@ from headwater.app.posts import ImageCountsJson, ImageJson, ImagesJson, Marked, 
 from headwater.app.shapes import PageJson, shaped
 from headwater.app.tellings import StoryJson
 from headwater.http import routes
-from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import MAX_ID, MAX_MARKED, Cursor, Flag, Id, JsonId, JsonRoute, Limit, StreamFilter
+from headwater.http.auth import CurrentReader
+from headwater.http.routes import MAX_ID, MAX_MARKED, Cursor, Flag, Id, JsonId, JsonRoute, Limit, StreamFilter, route
 from headwater.http.state import WithParts
+from headwater.store.posts.stream import Marks
 
 router = APIRouter(prefix="/api", tags=["posts"], route_class=JsonRoute)
 image_router = APIRouter(prefix="/api", tags=["images"], route_class=JsonRoute)
@@ -33,6 +34,9 @@ class PostState(BaseModel):
         description="`as_of` of the story: what joined it later was not seen and stays unread",
     )
 
+    def marks(self) -> Marks:
+        return Marks(self.read, self.starred, self.as_of)
+
 
 class MarkedPosts(PostState):
     model_config = ConfigDict(json_schema_extra={"example": {"ids": [4711, 4712], "read": True}})
@@ -40,57 +44,46 @@ class MarkedPosts(PostState):
     ids: list[JsonId] = Field(max_length=MAX_MARKED, description="the posts")
 
 
-@router.get(
-    "/stream", summary="Read the stream: stories, newest first", tags=["stream"], dependencies=[needs("posts:read")]
-)
+@router.get("/stream", tags=["stream"], **route("Read the stream: stories, newest first", "posts:read"))
 async def read_stream(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[StoryJson]:
     """Posts about one event are one entry, shown as the first of them that arrived and that you may see. It stands
     where its newest telling stands that says something new."""
     after = routes.position(cursor)
-    found = await parts.db.read(posts.read_stream, reader, wanted, after=after, limit=limit + 1)
+    found = await posts.stream_page(parts.db, parts.cache, reader, wanted, after=after, limit=limit + 1)
     return routes.page_of(StoryJson, found, limit, routes.cursor_of_story)
 
 
-@router.get("/posts", summary="List posts, newest first", dependencies=[needs("posts:read")])
+@router.get("/posts", **route("List posts, newest first", "posts:read"))
 async def list_posts(
     parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[PostJson]:
     """Each post by itself, whether it is folded into a story or not."""
     after = routes.position(cursor)
-    found = await parts.db.read(posts.page, reader, wanted, after=after, limit=limit + 1)
+    found = await posts.posts_page(parts.db, parts.cache, reader, wanted, after=after, limit=limit + 1)
     return routes.page_of(PostJson, found, limit, routes.cursor_of_post)
 
 
-@router.post("/posts/mark", summary="Mark many posts", dependencies=[needs("posts:write")])
+@router.post("/posts/mark", **route("Mark many posts", "posts:write"))
 async def mark_posts(parts: WithParts, reader: CurrentReader, wanted: MarkedPosts) -> Marked:
     """Sets `read` and/or `starred`. Ids that you cannot see are left out of the count."""
-    marked = await parts.db.write(
-        posts.mark,
-        reader,
-        wanted.ids,
-        parts.now(),
-        read=wanted.read,
-        starred=wanted.starred,
-        as_of=wanted.as_of,
-    )
-    return {"marked": marked}
+    return {"marked": await parts.db.write(posts.mark, reader, wanted.ids, parts.now(), wanted.marks())}
 
 
-@router.get("/posts/{post_id}", summary="Show one post", dependencies=[needs("posts:read")])
+@router.get("/posts/{post_id}", **route("Show one post", "posts:read"))
 async def show_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> PostJson:
     """With its text as safe HTML, and what you did with it."""
     return shaped(PostJson, await parts.db.read(posts.one, reader, post_id))
 
 
-@router.patch("/posts/{post_id}", summary="Mark a post as read or starred", dependencies=[needs("posts:write")])
+@router.patch("/posts/{post_id}", **route("Mark a post as read or starred", "posts:write"))
 async def mark_post(parts: WithParts, reader: CurrentReader, post_id: Id, wanted: PostState) -> PostJson:
     """Only the fields that are given change."""
-    return shaped(PostJson, await parts.db.write(posts.mark_one, reader, post_id, parts.now(), **wanted.model_dump()))
+    return shaped(PostJson, await parts.db.write(posts.mark_one, reader, post_id, parts.now(), wanted.marks()))
 
 
-@router.get("/posts/{post_id}/versions", summary="What a post said, now and before", dependencies=[needs("posts:read")])
+@router.get("/posts/{post_id}/versions", **route("What a post said, now and before", "posts:read"))
 async def list_versions(
     parts: WithParts,
     reader: CurrentReader,
@@ -106,14 +99,14 @@ async def list_versions(
     return {"post_id": post_id, "revision": found.revision, "thinned": found.thinned, "versions": shown}
 
 
-@image_router.get("/posts/{post_id}/images", summary="The images of a post", dependencies=[needs("posts:read")])
+@image_router.get("/posts/{post_id}/images", **route("The images of a post", "posts:read"))
 async def list_images(parts: WithParts, reader: CurrentReader, post_id: Id) -> ImagesJson:
     """With the address of each, whether it is saved and where, or why not."""
     found = await parts.db.read(posts.images_of, reader, post_id)
     return {"post_id": post_id, "images": [shaped(ImageJson, one) for one in found]}
 
 
-@image_router.get("/images", summary="How many images are saved, wait or failed", dependencies=[needs("health:read")])
+@image_router.get("/images", **route("How many images are saved, wait or failed", "health:read"))
 async def count_images(parts: WithParts, reader: CurrentReader) -> ImageCountsJson:
     """Counted over the sources that you follow. `bytes` is how much the files take, each content once."""
     return await parts.db.read(posts.count_images_seen, reader)

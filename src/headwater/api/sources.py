@@ -13,8 +13,7 @@ from headwater.app.shapes import PageJson, iso_or_none, shaped
 from headwater.app.sources import ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.problems import refusals
-from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Name
+from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Name, route
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
@@ -59,7 +58,7 @@ class ScheduleFeed(BaseModel):
     force_immediate: Flag = Field(default=False, description="visit it now, whatever remains of its interval")
 
 
-@router.get("/sources", summary="List what you follow", dependencies=[needs("sources:read")])
+@router.get("/sources", **route("List what you follow", "sources:read"))
 async def list_sources(
     parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[SourceJson]:
@@ -68,36 +67,18 @@ async def list_sources(
     return routes.page_of(SourceJson, found, limit, routes.cursor_of_row)
 
 
-@router.post(
-    "/sources",
-    status_code=202,
-    summary="Follow a source",
-    responses=refusals(409),
-    dependencies=[needs("sources:write")],
-)
+@router.post("/sources", status_code=202, **route("Follow a source", "sources:write", 409))
 async def add_source(parts: WithParts, reader: CurrentReader, wanted: NewSource) -> SourceJson:
     """Answers at once. The feed is found and read in the background; until then, `status` is `new`. Following it a
     second time is a 409, unless the source was retired: then it is visited again. Another name or password in the
     address is another source."""
-    source = await parts.db.write(
-        sources.follow_new,
-        reader,
-        now=parts.now(),
-        seal=parts.credential,
-        usual=parts.usual_interval,
-        most=parts.settings.max_sources,
-        **wanted.model_dump(),
-    )
+    chosen = wanted.model_dump()
+    source = await parts.db.write(sources.follow_new, reader, now=parts.now(), **chosen, **parts.follow_terms)
     parts.wake()
     return shaped(SourceJson, source)
 
 
-@router.post(
-    "/sources/refresh",
-    status_code=202,
-    summary="Visit everything you follow now",
-    dependencies=[needs("sources:write")],
-)
+@router.post("/sources/refresh", status_code=202, **route("Visit everything you follow now", "sources:write"))
 async def refresh_all(parts: WithParts, reader: CurrentReader) -> RefreshAll:
     """Each source is visited as soon as its host's turn comes."""
     asked = await refresh.request_all(parts.db, reader, parts.now)
@@ -105,7 +86,7 @@ async def refresh_all(parts: WithParts, reader: CurrentReader) -> RefreshAll:
     return {"asked": asked}
 
 
-@router.get("/sources/{source_id}", summary="Show one source and its past visits", dependencies=[needs("sources:read")])
+@router.get("/sources/{source_id}", **route("Show one source and its past visits", "sources:read"))
 async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> SourceDetailJson:
     """With the number of its posts and its latest visits. `waits_for` says why a due source is not visited yet."""
     found = await parts.db.read(sources.detail, reader, source_id, parts.now())
@@ -120,8 +101,7 @@ async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) ->
 
 @router.patch(
     "/sources/{source_id}",
-    summary="Rename a source, move it to a folder, or say how often to visit it",
-    dependencies=[needs("sources:write")],
+    **route("Rename a source, move it to a folder, or say how often to visit it", "sources:write"),
 )
 async def arrange_source(parts: WithParts, reader: CurrentReader, source_id: Id, wanted: Arrangement) -> SourceJson:
     """Only the fields that are given change. However short the interval, a source is not visited more often than it
@@ -132,17 +112,13 @@ async def arrange_source(parts: WithParts, reader: CurrentReader, source_id: Id,
     return shaped(SourceJson, changed)
 
 
-@router.delete(
-    "/sources/{source_id}", status_code=204, summary="Stop following a source", dependencies=[needs("sources:write")]
-)
+@router.delete("/sources/{source_id}", status_code=204, **route("Stop following a source", "sources:write"))
 async def remove_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> None:
     """Its posts, and what you did with them, are there again when you follow it again."""
     await parts.db.write(sources.unfollow, reader, source_id, parts.now())
 
 
-@router.post(
-    "/sources/{source_id}/refresh", status_code=202, summary="Visit a source now", dependencies=[needs("sources:write")]
-)
+@router.post("/sources/{source_id}/refresh", status_code=202, **route("Visit a source now", "sources:write"))
 async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> Refresh:
     """Answers at once. `already_running`: it is being visited at this moment."""
     visit = await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
@@ -151,11 +127,7 @@ async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id)
 
 
 @router.post(
-    "/queue/schedule-feed",
-    status_code=202,
-    summary="Schedule the next visit of a source",
-    responses=refusals(404),
-    dependencies=[needs("sources:write")],
+    "/queue/schedule-feed", status_code=202, **route("Schedule the next visit of a source", "sources:write", 404)
 )
 async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: ScheduleFeed) -> Scheduled:
     """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`, which goes before
@@ -167,11 +139,7 @@ async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: Schedul
     return scheduled
 
 
-@router.get(
-    "/queue/tasks/{task_id}",
-    summary="Show a visit that was asked for, and its result",
-    dependencies=[needs("sources:read")],
-)
+@router.get("/queue/tasks/{task_id}", **route("Show a visit that was asked for, and its result", "sources:read"))
 async def show_task(
     parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(max_length=80, description="its id")]
 ) -> Task:
@@ -196,11 +164,10 @@ async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
 
 @router.post(
     "/opml",
-    summary="Follow everything an OPML document lists",
     openapi_extra={
         "requestBody": {"required": True, "content": {OPML_TYPE: {"schema": {"type": "string"}, "example": _OPML}}}
     },
-    dependencies=[needs("sources:write")],
+    **route("Follow everything an OPML document lists", "sources:write"),
 )
 async def import_opml(parts: WithParts, reader: CurrentReader, request: Request) -> ImportReport:
     """The body is the document itself. An address that cannot be used is reported and does not stop the others."""

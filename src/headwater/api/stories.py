@@ -14,14 +14,12 @@ from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFoldi
 from headwater.app.tellings import LeadsJson, MemberJson
 from headwater.errors import BadConfiguration
 from headwater.http import routes
-from headwater.http.auth import CurrentReader, needs
-from headwater.http.problems import refusals
-from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Share
+from headwater.http.auth import CurrentReader
+from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Share, route
 from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000
 DOCUMENTED_THRESHOLD = 0.85
-_WRONG_FORM = refusals(400)
 M = TypeVar("M", bound=BaseModel)
 
 router = APIRouter(prefix="/api", tags=["stories"], route_class=JsonRoute)
@@ -59,7 +57,7 @@ class Configuration(BaseModel):
         return FoldConfiguration(**self.model_dump())
 
 
-class Batch(BaseModel):
+class WantedRun(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         populate_by_name=True,
@@ -84,16 +82,11 @@ class Folding(BaseModel):
     threshold: Share = Field(default=0.0, description="fold only what scores at least this")
 
 
-@router.post(
-    "/deduplicate/batch",
-    summary="Fold these posts now",
-    responses=refusals(400, 404, 409),
-    dependencies=[needs("stories:write")],
-)
+@router.post("/deduplicate/batch", **route("Fold these posts now", "stories:write", 400, 404, 409))
 async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]) -> Run:
     """Posts that were decided about already are skipped. A wrong configuration is a 400 that names the field. While
     another run decides about one of these posts, it is a 409. The result can be asked for by its `task_id`."""
-    batch = checked(Batch, wanted)
+    batch = checked(WantedRun, wanted)
     own = await parts.db.read(groups.chosen_configuration, reader)
     config = batch.config.chosen().over(own).over(parts.fold_configuration)
     usual = DOCUMENTED_THRESHOLD if "tweet_ids" in wanted else 0.0
@@ -110,12 +103,7 @@ async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[
     return shaped(Run, run)
 
 
-@router.get(
-    "/deduplicate/tasks/{task_id}",
-    summary="Ask what came of a run",
-    responses=_WRONG_FORM,
-    dependencies=[needs("posts:read")],
-)
+@router.get("/deduplicate/tasks/{task_id}", **route("Ask what came of a run", "posts:read", 400))
 async def show_run(
     parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$")]
 ) -> TaskJson:
@@ -124,19 +112,14 @@ async def show_run(
     return shaped(TaskJson, found, result=found.result)
 
 
-@router.get("/deduplicate/leads", summary="Who is first how often, and by how much", dependencies=[needs("posts:read")])
+@router.get("/deduplicate/leads", **route("Who is first how often, and by how much", "posts:read"))
 async def list_leads(parts: WithParts, reader: CurrentReader) -> LeadsJson:
     """Over the newest 500 stories that several of your sources told. A source's own dates count as far as they can be
     believed."""
     return shaped(LeadsJson, await parts.db.read(stories.leads, reader))
 
 
-@router.get(
-    "/deduplicate/groups",
-    summary="List stories of several posts",
-    responses=_WRONG_FORM,
-    dependencies=[needs("posts:read")],
-)
+@router.get("/deduplicate/groups", **route("List stories of several posts", "posts:read", 400))
 async def list_groups(
     parts: WithParts,
     reader: CurrentReader,
@@ -158,10 +141,7 @@ async def list_groups(
 
 
 @router.get(
-    "/deduplicate/groups/{group_id}",
-    summary="Show a story, its members and why they are in it",
-    responses=_WRONG_FORM,
-    dependencies=[needs("posts:read")],
+    "/deduplicate/groups/{group_id}", **route("Show a story, its members and why they are in it", "posts:read", 400)
 )
 async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> GroupJson:
     """With the rule, the score and the reason of each member, and every decision about them. A story that was undone is
@@ -170,10 +150,7 @@ async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> G
 
 
 @router.get(
-    "/deduplicate/groups/{group_id}/members",
-    summary="List all members of a story, as they arrived",
-    responses=_WRONG_FORM,
-    dependencies=[needs("posts:read")],
+    "/deduplicate/groups/{group_id}/members", **route("List all members of a story, as they arrived", "posts:read", 400)
 )
 async def list_members(
     parts: WithParts, reader: CurrentReader, group_id: Id, cursor: Cursor = None, limit: Limit = 50
@@ -184,23 +161,13 @@ async def list_members(
     return routes.page_of(MemberJson, found.members, limit, routes.cursor_of_member)
 
 
-@router.get(
-    "/deduplicate/posts/{post_id}",
-    summary="Show the story that a post is in",
-    responses=_WRONG_FORM,
-    dependencies=[needs("posts:read")],
-)
+@router.get("/deduplicate/posts/{post_id}", **route("Show the story that a post is in", "posts:read", 400))
 async def show_group_of_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> GroupJson:
     """If its story was undone, the answer is the story as it was, with `undone`. 404 if it was never in one."""
     return shaped(GroupJson, await parts.db.read(stories.group_of_post, reader, post_id))
 
 
-@router.get(
-    "/deduplicate/tweets/{tweet_id}",
-    summary="Show the story that a post of X is in",
-    responses=_WRONG_FORM,
-    dependencies=[needs("posts:read")],
-)
+@router.get("/deduplicate/tweets/{tweet_id}", **route("Show the story that a post of X is in", "posts:read", 400))
 async def show_group_of_tweet(
     parts: WithParts, reader: CurrentReader, tweet_id: Annotated[str, Path(pattern=r"^[0-9]{1,19}$")]
 ) -> GroupJson:
@@ -211,9 +178,7 @@ async def show_group_of_tweet(
 
 @router.delete(
     "/deduplicate/groups/{group_id}",
-    summary="Undo a story: its posts are separate again and stay so",
-    responses=refusals(400, 403, 409),
-    dependencies=[needs("stories:write")],
+    **route("Undo a story: its posts are separate again and stay so", "stories:write", 400, 403, 409),
 )
 async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id, everybody: ForEverybody = False) -> Done:
     """It is undone for your group of readers. A story that was undone already is a 409."""
@@ -223,9 +188,7 @@ async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id, ever
 
 @router.post(
     "/deduplicate/posts/{post_id}/apart",
-    summary="Say that a post is not the same as the rest of its story",
-    responses=refusals(400, 403, 409),
-    dependencies=[needs("stories:write")],
+    **route("Say that a post is not the same as the rest of its story", "stories:write", 400, 403, 409),
 )
 async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, everybody: ForEverybody = False) -> Done:
     """Its repeats leave with it. They are not folded again for your group of readers. If its story was undone already,
@@ -234,31 +197,26 @@ async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, everybo
     return {"success": True, "post_ids": left, "for_everybody": everybody}
 
 
-@router.get("/folding", summary="How the stream is folded for you", dependencies=[needs("posts:read")])
+@router.get("/folding", **route("How the stream is folded for you", "posts:read"))
 async def show_folding(parts: WithParts, reader: CurrentReader) -> FoldingJson:
     """What is folded into one entry: nothing, repeats of a text, or all posts about one event."""
     return shaped(FoldingJson, await parts.db.read(stories.fold_settings, reader))
 
 
-@router.put("/folding", summary="Choose how the stream is folded for you", dependencies=[needs("posts:write")])
+@router.put("/folding", **route("Choose how the stream is folded for you", "posts:write"))
 async def choose_folding(parts: WithParts, reader: CurrentReader, wanted: Folding) -> FoldingJson:
     """It applies to everything you read from now on; no post is changed by it."""
     return shaped(FoldingJson, await parts.db.write(stories.choose_folding, reader, wanted.level, wanted.threshold))
 
 
-@router.get("/folding/runs", summary="How the runs fold that you ask for", dependencies=[needs("posts:read")])
+@router.get("/folding/runs", **route("How the runs fold that you ask for", "posts:read"))
 async def show_configuration(parts: WithParts, reader: CurrentReader) -> ConfigurationJson:
     """What you chose, over what the server is set to."""
     own = await parts.db.read(groups.chosen_configuration, reader)
     return shaped(ConfigurationJson, own.over(parts.fold_configuration))
 
 
-@router.put(
-    "/folding/runs",
-    summary="Choose how the runs fold that you ask for",
-    responses=_WRONG_FORM,
-    dependencies=[needs("posts:write")],
-)
+@router.put("/folding/runs", **route("Choose how the runs fold that you ask for", "posts:write", 400))
 async def choose_configuration(
     parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]
 ) -> ConfigurationJson:
@@ -271,11 +229,7 @@ async def choose_configuration(
     return shaped(ConfigurationJson, chosen.over(parts.fold_configuration))
 
 
-@router.put(
-    "/folding/sources/{source_id}",
-    summary="Choose whether posts of a source are folded",
-    dependencies=[needs("posts:write")],
-)
+@router.put("/folding/sources/{source_id}", **route("Choose whether posts of a source are folded", "posts:write"))
 async def choose_source(
     parts: WithParts,
     reader: CurrentReader,

@@ -9,10 +9,10 @@ from headwater.app import webhooks
 from headwater.app.shapes import PageJson, shaped
 from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
 from headwater.http import routes
-from headwater.http.auth import CurrentReader, needs
-from headwater.http.problems import refusals
-from headwater.http.routes import Cursor, Flag, Id, JsonRoute, Limit
+from headwater.http.auth import CurrentReader
+from headwater.http.routes import Cursor, Flag, Id, JsonRoute, Limit, route
 from headwater.http.state import WithParts
+from headwater.store.people.webhooks import ChangedWebhook
 
 MAX_KINDS = 100
 
@@ -38,43 +38,42 @@ class WebhookChange(BaseModel):
     active: Flag | None = Field(default=None, description="false: pause it; true: resume it, even if it was gone")
 
 
-@router.get("", summary="List your webhooks", dependencies=[needs("webhooks:read")])
+@router.get("", **route("List your webhooks", "webhooks:read"))
 async def list_webhooks(parts: WithParts, reader: CurrentReader) -> WebhooksJson:
     """With the state of each: active, paused, or gone because its server said so."""
     found = await parts.db.read(webhooks.every, reader)
     return {"items": [shaped(WebhookJson, webhook) for webhook in found]}
 
 
-@router.post("", status_code=201, summary="Send events to an address", dependencies=[needs("webhooks:write")])
+@router.post("", status_code=201, **route("Send events to an address", "webhooks:write"))
 async def add_webhook(parts: WithParts, reader: CurrentReader, wanted: NewWebhook) -> CreatedWebhookJson:
     """It gets the events of the sources you follow, and your own, from now on. `secret` is shown only this once."""
     made = await parts.db.write(webhooks.add, reader, wanted.address, wanted.kinds, parts.seal, parts.now())
     return shaped(CreatedWebhookJson, made.webhook, secret=made.secret)
 
 
-@router.get("/{webhook_id}", summary="Show a webhook and how it is doing", dependencies=[needs("webhooks:read")])
+@router.get("/{webhook_id}", **route("Show a webhook and how it is doing", "webhooks:read"))
 async def show_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> WebhookJson:
     """With its last error, and since when it fails."""
     return shaped(WebhookJson, await parts.db.read(webhooks.find, reader, webhook_id))
 
 
-@router.patch("/{webhook_id}", summary="Pause, resume or change a webhook", dependencies=[needs("webhooks:write")])
+@router.patch("/{webhook_id}", **route("Pause, resume or change a webhook", "webhooks:write"))
 async def change_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id, wanted: WebhookChange) -> WebhookJson:
     """Only the fields that are given change. While it is paused, events are kept; when it is resumed, it gets them."""
-    changed = await parts.db.write(webhooks.change, reader, webhook_id, parts.now(), **wanted.model_dump())
+    change = ChangedWebhook(**wanted.model_dump())
+    changed = await parts.db.write(webhooks.change, reader, webhook_id, parts.now(), change)
     parts.new_events.send()
     return shaped(WebhookJson, changed)
 
 
-@router.delete("/{webhook_id}", status_code=204, summary="Remove a webhook", dependencies=[needs("webhooks:write")])
+@router.delete("/{webhook_id}", status_code=204, **route("Remove a webhook", "webhooks:write"))
 async def remove_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> None:
     """What waits for it, and the record of what was sent, are removed as well."""
     await parts.db.write(webhooks.remove, reader, webhook_id)
 
 
-@router.get(
-    "/{webhook_id}/deliveries", summary="List what was sent and what waits", dependencies=[needs("webhooks:read")]
-)
+@router.get("/{webhook_id}/deliveries", **route("List what was sent and what waits", "webhooks:read"))
 async def list_deliveries(
     parts: WithParts, reader: CurrentReader, webhook_id: Id, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[DeliveryJson]:
@@ -84,9 +83,7 @@ async def list_deliveries(
     return routes.page_of(DeliveryJson, log, limit, routes.cursor_of_row, webhook_id=webhook_id)
 
 
-@router.post(
-    "/{webhook_id}/test", status_code=202, summary="Send a ping to a webhook", dependencies=[needs("webhooks:write")]
-)
+@router.post("/{webhook_id}/test", status_code=202, **route("Send a ping to a webhook", "webhooks:write"))
 async def test_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> DeliveryJson:
     """It is a delivery of kind `ping`, signed as all are. The queue is tried at once; the ping comes at its end."""
     queued = await parts.db.write(webhooks.ping, reader, webhook_id, parts.now())
@@ -97,9 +94,7 @@ async def test_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) 
 @router.post(
     "/{webhook_id}/deliveries/{delivery_id}/replay",
     status_code=202,
-    summary="Send an event again",
-    responses=refusals(409),
-    dependencies=[needs("webhooks:write")],
+    **route("Send an event again", "webhooks:write", 409),
 )
 async def replay_delivery(parts: WithParts, reader: CurrentReader, webhook_id: Id, delivery_id: Id) -> DeliveryJson:
     """It is sent under the same `webhook-id`, before everything that waits."""

@@ -85,8 +85,8 @@ class HubCallbacks:
         if body is None:
             limit = f"At most {parts.settings.fetch_max_bytes:,} bytes can be pushed."
             return _problem(Problem(413, "too_large", "The request is too large", limit))
-        secret = parts.hub_secret(one.callback_id)
-        if await push.take(parts.db, parts.parsers, one, body, request.headers, secret, parts.now):
+        secrets = parts.hub_secrets(one.callback_id)
+        if await push.take(parts.db, parts.parsers, one, body, request.headers, secrets, parts.now):
             parts.wake()
         return Response(status_code=202)
 

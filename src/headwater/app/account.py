@@ -20,7 +20,7 @@ from headwater.app.shapes import Example, Time
 from headwater.errors import BadInput, Forbidden, NotFound
 from headwater.model import Reader
 from headwater.store.db import Database
-from headwater.store.people import accounts
+from headwater.store.people import accounts, audit
 from headwater.store.people import tokens as stored
 from headwater.store.people.accounts import Person
 from headwater.store.people.tokens import Token
@@ -33,7 +33,7 @@ THEMES = ("light", "dark")
 _AGENT_CHARACTERS = 300
 
 
-class Browser(NamedTuple):
+class SessionBrowser(NamedTuple):
     """Where a session is used: the address of the browser and what it calls itself."""
 
     address: str | None = None
@@ -56,17 +56,19 @@ class SignedIn(NamedTuple):
 
 def login_link(conn: Connection, reader: Reader, home: str, now: datetime) -> str:
     """Makes a link to the pages at `home` that signs the reader in, once."""
+    audit.record(conn, reader, "login_link.create", detail=f"for {reader.name}")
     return f"{home}/login?token={tokens.issue(conn, reader, 'login', 'login link', now)}"
 
 
-def sign_in(conn: Connection, token: str, now: datetime, browser: Browser = Browser()) -> str | None:
+def sign_in(conn: Connection, token: str, now: datetime, browser: SessionBrowser = SessionBrowser()) -> str | None:
     """Spends a login link. Returns the secret of the new session, or None if the link is not valid any more."""
     spent = tokens.spend(conn, "login", token, now)
     return start_session(conn, spent.reader, now, browser) if spent else None
 
 
-def start_session(conn: Connection, reader: Reader, now: datetime, browser: Browser) -> str:
+def start_session(conn: Connection, reader: Reader, now: datetime, browser: SessionBrowser) -> str:
     agent = (browser.agent or "")[:_AGENT_CHARACTERS]
+    audit.record(conn, reader, "session.start")
     return tokens.issue(
         conn, reader._replace(scopes=None), "session", "browser", now, address=browser.address, agent=agent
     )
@@ -74,10 +76,17 @@ def start_session(conn: Connection, reader: Reader, now: datetime, browser: Brow
 
 def sign_out(conn: Connection, session: str, now: datetime) -> None:
     tokens.revoke(conn, "session", session, now)
+    audit.record(conn, None, "session.end")
 
 
 async def sign_in_by_password(
-    db: Database, email: str, password: str, now: datetime, browser: Browser = Browser(), *, tenant: str | None = None
+    db: Database,
+    email: str,
+    password: str,
+    now: datetime,
+    browser: SessionBrowser = SessionBrowser(),
+    *,
+    tenant: str | None = None,
 ) -> SignedIn | Sequence[str] | None:
     """Signs somebody in. Returns None if address and password do not match, and the names of the tenants if they match
     in several of them and `tenant` says not which."""
@@ -88,10 +97,21 @@ async def sign_in_by_password(
         await asyncio.to_thread(passwords.fits, None, password)
     if len(fitting) > 1:
         return [one.tenant_name for one in fitting]
-    return await db.write(_start_if_same_password, fitting[0], now, browser) if fitting else None
+    if not fitting:
+        await db.write(_note_refusal, matching)
+        return None
+    return await db.write(_start_if_same_password, fitting[0], now, browser)
 
 
-def _start_if_same_password(conn: Connection, person: Person, now: datetime, browser: Browser) -> SignedIn | None:
+def _note_refusal(conn: Connection, people: Sequence[Person]) -> None:
+    """Lets owners see that somebody guesses. A guess at an address that nobody has concerns no tenant."""
+    for one in people:
+        audit.record(conn, one.reader, "session.refuse", one.id)
+
+
+def _start_if_same_password(
+    conn: Connection, person: Person, now: datetime, browser: SessionBrowser
+) -> SignedIn | None:
     """Starts a session, unless the password was changed or the person removed while it was checked."""
     found = accounts.person(conn, person.tenant_id, person.id)
     if found is None or found.password_hash != person.password_hash:
@@ -163,6 +183,7 @@ def arrange(
         time_zone=person.time_zone if time_zone is None else time_zone or None,
         theme=person.theme if theme is None else theme or None,
     )
+    audit.record(conn, reader, "person.change", reader.user_id)
     return show(conn, reader)
 
 
@@ -188,6 +209,7 @@ async def change_password(
 def _save_password(conn: Connection, reader: Reader, password_hash: str, keep: int | None) -> None:
     accounts.set_password(conn, reader.tenant_id, reader.user_id, password_hash)
     stored.revoke_all(conn, reader, ["session", "login"], but=keep)
+    audit.record(conn, reader, "person.password", reader.user_id)
 
 
 def every_token(conn: Connection, reader: Reader, now: datetime) -> list[Token]:
@@ -218,12 +240,14 @@ def create_token(
     secret = tokens.issue(conn, reader, "api", name, now, scopes=chosen, life=life)
     made = stored.bearer(conn, "api", tokens.fingerprint(secret), now)
     assert made is not None
+    audit.record(conn, reader, "token.create", made.id, name)
     return NewToken(made, secret)
 
 
 def revoke_token(conn: Connection, reader: Reader, token_id: int) -> None:
     if not stored.revoke(conn, reader, "api", token_id):
         raise NotFound(f"You have no token {token_id}.")
+    audit.record(conn, reader, "token.revoke", token_id)
 
 
 def every_session(conn: Connection, reader: Reader, now: datetime) -> list[Token]:
@@ -234,11 +258,14 @@ def every_session(conn: Connection, reader: Reader, now: datetime) -> list[Token
 def end_session(conn: Connection, reader: Reader, session_id: int) -> None:
     if not stored.revoke(conn, reader, "session", session_id):
         raise NotFound(f"You have no session {session_id}.")
+    audit.record(conn, reader, "session.end", session_id)
 
 
 def sign_out_everywhere(conn: Connection, reader: Reader, *, but: int | None = None) -> int:
     """Ends all sessions and login links of a reader, `but` one session. Returns how many there were."""
-    return stored.revoke_all(conn, reader, ["session", "login"], but=but)
+    ended = stored.revoke_all(conn, reader, ["session", "login"], but=but)
+    audit.record(conn, reader, "session.end", detail=f"{ended} sessions and login links")
+    return ended
 
 
 def client_id_of(text: str) -> int | None:
@@ -288,6 +315,7 @@ async def _access_token(access: AccessTokens, token: Token, given: frozenset[str
 
 def forget_keys(conn: Connection) -> int:
     """Deletes the keys of access tokens. Returns how many there were."""
+    audit.record(conn, None, "keys.drop")
     return forget_all_keys(conn)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
@@ -22,6 +22,7 @@ import orjson
 from sqlalchemy import Connection
 
 from headwater import __version__
+from headwater.accounts.vault import key_id_of
 from headwater.errors import AlreadyThere, BadDocument, BadInput, SchemaMismatch, StoreUnavailable
 from headwater.store import backup, migrate
 from headwater.store.backup import Columns, Reading, Row
@@ -47,11 +48,12 @@ class TableFile(msgspec.Struct, forbid_unknown_fields=True):
     rows: int
 
 
-class KeyNeeded(msgspec.Struct, forbid_unknown_fields=True):
+class KeyNeeded(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Which key reads the encrypted secrets, and how many there are."""
 
     id: str | None
     secrets: int
+    others: list[str] = []  # further keys, while one takes the place of another
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,12 +105,18 @@ def _write_all(
         schema=migrate.head(),
         made_at=now,
         database=conn.dialect.name,
-        key=KeyNeeded(key_id, reading.encrypted()),
+        key=_key_needed(key_id, reading.encrypted()),
         tables=tables,
         sequences=reading.sequences(),
         images=saved,
         images_missing=missing,
     )
+
+
+def _key_needed(key_id: str | None, encrypted: Sequence[bytes]) -> KeyNeeded:
+    """Returns the present key, and those that other secrets are encrypted with. Some secrets do not say."""
+    others = {named for one in encrypted if (named := key_id_of(one)) not in (None, key_id)}
+    return KeyNeeded(key_id, len(encrypted), sorted(filter(None, others)))
 
 
 def _write_table(archive: zipfile.ZipFile, columns: Columns, rows: Iterator[Row]) -> TableFile:
@@ -285,19 +293,31 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
         raise BadDocument("This is not a backup of Headwater: it would grow beyond reason when unpacked.")
 
 
-def restore(db: Database, archive: Archive, *, images: Path, key_id: str | None, any_key: bool = False) -> Manifest:
-    """Fills an empty store. It has everything or, if this fails or is killed, nothing, and can be run again."""
+def restore(
+    db: Database,
+    archive: Archive,
+    *,
+    images: Path,
+    key_ids: Sequence[str] = (),
+    any_key: bool = False,
+    app_role: str | None = None,
+) -> Manifest:
+    """Fills an empty store. It has everything or, if this fails or is killed, nothing, and can be run again.
+
+    `db` is opened by the owner of the tables, and `app_role` is the role of the application, if it has another one.
+    """
     found = archive.manifest
     if not migrate.is_known(found.schema):
         raise SchemaMismatch(f"This backup was made by a newer Headwater (schema {found.schema}). Update this program.")
-    if found.key.secrets and found.key.id != key_id and not any_key:
-        raise BadInput(_other_key(found.key, key_id))
+    missing = [one for one in (found.key.id, *found.key.others) if one not in key_ids]
+    if found.key.secrets and missing and not any_key:
+        raise BadInput(_other_key(found.key.secrets, missing, key_ids))
     with db.condition.restoring():
-        _fill(db, archive, images)
+        _fill(db, archive, images, app_role)
     return found
 
 
-def _fill(db: Database, archive: Archive, images: Path) -> None:
+def _fill(db: Database, archive: Archive, images: Path, app_role: str | None) -> None:
     if not db.read_now(backup.is_empty):
         raise AlreadyThere(
             "The store is not empty, and a backup takes the place of everything. Restore into another one, or delete "
@@ -307,13 +327,13 @@ def _fill(db: Database, archive: Archive, images: Path) -> None:
         files.save(images, path, archive.image(path))
     found = archive.manifest
     tables = [Columns(table.name, tuple(table.columns)) for table in found.tables]
-    db.alter_now(backup.fill, found.schema, tables, archive.rows, found.sequences)
+    db.alter_now(backup.fill, found.schema, tables, archive.rows, found.sequences, app_role)
 
 
-def _other_key(needed: KeyNeeded, present: str | None) -> str:
-    there = f"the present key is {present}" if present else "there is no key here"
+def _other_key(secrets: int, missing: Sequence[str | None], present: Sequence[str]) -> str:
+    there = f"the present key is {present[0]}" if present else "there is no key here"
     return (
-        f"{needed.secrets} secrets in this backup are encrypted with the key {needed.id}, and {there}. Put the file "
+        f"{secrets} secrets in this backup are encrypted with the key {missing[0]}, and {there}. Put the file "
         "secret.key of the old data folder into the new one, or set HEADWATER_SECRET_KEY. With --any-key everything "
         "else is restored, and passwords and tokens have to be given again."
     )

@@ -17,6 +17,7 @@ from headwater.crawl.visit.walk import items_read as items_read
 from headwater.errors import NotFound
 from headwater.model import Reader
 from headwater.sources import KINDS
+from headwater.store.people import audit
 from headwater.store.sources import WatchedSource, limits
 from headwater.store.sources.limits import Budget
 from headwater.store.sources.pool import ListingCoverage
@@ -28,7 +29,7 @@ from headwater.store.visits.metrics import Alert, HourMetrics
 from headwater.store.visits.metrics import hour_of as hour_of
 
 
-class Progress(NamedTuple):
+class CrawlProgress(NamedTuple):
     """The last hours and days, the alerts that are raised, requests to Reddit by the minute, and what was brought."""
 
     hours: list[HourMetrics]
@@ -48,8 +49,8 @@ def progress(
     hours: int,
     days: int,
     requests_for: timedelta,
-) -> Progress:
-    return Progress(
+) -> CrawlProgress:
+    return CrawlProgress(
         metrics.recent(conn, now, hours),
         metrics.recent_days(conn, now, days),
         [one for one in metrics.all_alerts(conn) if one.cleared_at is None],
@@ -97,6 +98,7 @@ def clear_checkpoint(conn: Connection, reader: Reader, source_id: int, now: date
     not stored."""
     row = checkpoint(conn, reader, source_id, now)
     Checkpoint(row).clear(conn)
+    audit.record(conn, reader, "source.reread", source_id)
     return row
 
 

@@ -15,19 +15,21 @@ from headwater.app import stories as folding
 from headwater.app.posts import time_named
 from headwater.app.shapes import Example, Time, example, shaped
 from headwater.app.stories import FoldRun, Group, Run
-from headwater.consumers.fold import Folding, FoldOptions
+from headwater.consumers.fold import FoldOptions, StoryFolding
 from headwater.errors import BadInput, BeingDecided, HeadwaterError, NotFound, StoreUnavailable
 from headwater.events.catalogue import STORY_RUN_FINISHED, RunFacts
 from headwater.ids import uuid7
-from headwater.model import Reader
+from headwater.model import Decision, Reader
 from headwater.store import stories
 from headwater.store.db import Database
 from headwater.store.log import outbox
+from headwater.store.people import audit
 from headwater.store.stories import runs
 from headwater.store.stories.runs import FoldRunRow
 
 LEASE = timedelta(seconds=15)  # of a run whose process has ended
 RENEW_SECONDS = 3.0
+LARGEST_ID = 2**63 - 1  # that a database has
 LOOKED_AT = 100
 MOST_LOOKED_AT = 5000
 DEDUPLICATION_TYPES = ("exact_duplicate", "similar_content")
@@ -70,6 +72,7 @@ def choose_configuration(conn: Connection, reader: Reader, chosen: FoldConfigura
     runs.save_configuration(
         conn, reader, {name: value for name, value in chosen._asdict().items() if value is not None}
     )
+    audit.record(conn, reader, "folding.choose", detail="of runs")
 
 
 class GroupFilter(NamedTuple):
@@ -130,12 +133,45 @@ def named_posts(conn: Connection, tweet_ids: Sequence[str]) -> dict[str, int]:
         if not (one.isascii() and one.isdigit() and len(one) < 20):
             raise BadInput(f"{one[:40]} is not the id of a post: ids have up to 19 digits.")
     at_x = stories.posts_at_x(conn, tweet_ids)
-    return {one: at_x.get(one, int(one)) for one in tweet_ids}
+    return {one: at_x.get(one, min(int(one), LARGEST_ID)) for one in tweet_ids}
+
+
+def fold_now(
+    db: Database,
+    folder: StoryFolding,
+    post_ids: Sequence[int] | None,
+    how: FoldOptions,
+    now: Callable[[], datetime],
+    *,
+    batch_size: int | None = None,
+) -> list[Decision]:
+    """Folds these posts of whomever, or all that are not decided yet. Returns the decisions."""
+    decisions: list[Decision] = []
+    size = batch_size or folding.ROUND
+    for ids in folding.in_rounds(post_ids, size) if post_ids else _undecided(db, size):
+        decisions += db.write_now(_fold, folder, ids, now(), how)
+    return decisions
+
+
+def _fold(
+    conn: Connection, folder: StoryFolding, post_ids: Sequence[int], now: datetime, how: FoldOptions
+) -> list[Decision]:
+    decisions = folder.fold(conn, post_ids, now, how)
+    if decisions and not how.dry:
+        audit.record(conn, None, "story.fold", detail=f"{len(decisions)} posts")
+    return decisions
+
+
+def _undecided(db: Database, size: int) -> Iterator[Sequence[int]]:
+    after = 0
+    while ids := db.read_now(stories.undecided_after, after, size):
+        yield ids
+        after = ids[-1]
 
 
 async def run_task(
     db: Database,
-    folder: Folding,
+    folder: StoryFolding,
     reader: Reader,
     wanted: Sequence[int | str],
     how: FoldOptions,
@@ -148,7 +184,7 @@ async def run_task(
     ids = [named[one] if isinstance(one, str) else one for one in wanted]
     await db.read(folding.check_visible, reader, ids)
     task_id = uuid7()
-    if taken := await db.write(runs.begin, reader, task_id, ids, now(), LEASE):
+    if taken := await db.write(_begin, reader, task_id, ids, now()):
         raise BeingDecided(
             "Another run decides about some of these posts. Try again in a moment.", post_ids=taken[:100]
         )
@@ -163,6 +199,13 @@ async def run_task(
     run = run._replace(task_id=task_id)
     await db.write(_finish, reader, run, now())
     return run
+
+
+def _begin(conn: Connection, reader: Reader, task_id: str, post_ids: Sequence[int], now: datetime) -> list[int]:
+    taken = runs.begin(conn, reader, task_id, post_ids, now, LEASE)
+    if not taken:
+        audit.record(conn, reader, "story.fold", task_id, f"{len(post_ids)} posts")
+    return taken
 
 
 async def _renew(db: Database, task_id: str, now: Callable[[], datetime]) -> None:

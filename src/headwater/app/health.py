@@ -19,6 +19,7 @@ from headwater.events.health import Figure, Observed
 from headwater.events.health import overall as overall
 from headwater.model import Reader
 from headwater.store import sources
+from headwater.store.fleet import forecasts
 from headwater.store.log import health as log_health
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.health import LogHealth
@@ -44,7 +45,7 @@ class Activity(NamedTuple):
 
     events: list[int]
     visits: dict[str, int]
-    letters: list[DeadLetter]
+    dead_letters: list[DeadLetter]
 
 
 def examine(
@@ -56,9 +57,11 @@ def examine(
     kept_for: timedelta,
     has_cursors: bool,
     cache_hits: float = health.MIN_CACHE_HITS,
+    cache: tuple[float | None, int] = (None, 0),
 ) -> list[Figure]:
-    """Judges how Headwater is doing. `delays` are seconds from write to visible, as listeners of this process saw."""
-    found = numbers(conn, consumers, now, has_cursors=has_cursors)
+    """Judges how Headwater is doing. `delays` are seconds from write to visible, as listeners of this process saw, and
+    `cache` are the share of hits among lookups, and the lookups."""
+    found, made = numbers(conn, consumers, now, has_cursors=has_cursors), forecasts.newest(conn)
     seen = Observed(
         log=found.log,
         delays=delays,
@@ -69,6 +72,9 @@ def examine(
         answers=found.answers,
         unchanged=found.unchanged,
         cache_hits=cache_hits,
+        forecast_knows=made.made_on.date() if made else None,
+        hits=cache[0],
+        lookups=cache[1],
     )
     return health.judge(seen, consumers, now)
 
@@ -87,13 +93,13 @@ def numbers(conn: Connection, consumers: Sequence[Consumer], now: datetime, *, h
     )
 
 
-def activity(conn: Connection, reader: Reader, now: datetime, *, minutes: int, letters: int) -> Activity:
+def activity(conn: Connection, reader: Reader, now: datetime, *, minutes: int, dead_letters: int) -> Activity:
     """Returns what the whole instance does, whoever asks; its dead letters only to operators."""
     with of_everybody(conn):
         return Activity(
             log_health.events_by_minute(conn, now, minutes),
             log_health.visits_by_outcome(conn, now - timedelta(minutes=minutes)),
-            log.list_dead_letters(conn, limit=letters) if may(reader, "log:read") else [],
+            log.list_dead_letters(conn, limit=dead_letters) if may(reader, "log:read") else [],
         )
 
 
@@ -110,7 +116,7 @@ class FigureJson(TypedDict):
     name: Annotated[str, Example("consumer_lag")]
     consumer: Annotated[str | None, Example("search", "whose figure it is, where each consumer has one")]
     value: Annotated[float | None, Example(0.4, "null: not known; `advice` says why")]
-    limit: Annotated[float | None, Example(6.0, "what it should stay below; of `cache_hit_rate`, what it should reach")]
+    limit: Annotated[float | None, Example(6.0, "what it should stay below; of shares of hits, what it should reach")]
     unit: Annotated[str, Example("seconds")]
     state: Annotated[State, Example("ok")]
     advice: Annotated[str, Example("")]
@@ -128,12 +134,14 @@ class HealthJson(TypedDict):
     outbox_backlog: Annotated[float | None, Example(3, "events that the slowest consumer has not handled")]
     dlq_count: Annotated[float | None, Example(0, "dead letters")]
     cache_hit_rate: Annotated[
-        float | None, Example(0.81, "share of answers of feeds within the last hour that had not changed, 0 to 1")
+        float | None, Example(0.81, "share of lookups in the cache that found something, within the last hour")
     ]
-    forecast_freshness_sec: Annotated[float | None, Example(None, "seconds since the last forecast")]
+    forecast_freshness_sec: Annotated[
+        float | None, Example(32400.0, "seconds since the end of the last day that the forecast knows")
+    ]
     unknown: Annotated[
         dict[str, str],
-        Example({"forecast_freshness_sec": "This version makes no forecasts."}, "why a value is null, by its name"),
+        Example({"forecast_freshness_sec": "There is no forecast."}, "why a value is null, by its name"),
     ]
     figures: list[FigureJson]
 

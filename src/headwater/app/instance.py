@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from headwater import text
 from headwater.access import x as access
 from headwater.access.x import METER, NO_TOKEN, SECRET, XState
-from headwater.errors import KeyMissing, SchemaMismatch, SourceFailure
+from headwater.accounts import openid
+from headwater.accounts.vault import InstanceKey, KeyFile, Vault, key_id_of, new_key
+from headwater.app.fleet import miners
+from headwater.errors import KeyMissing, KeyUnavailable, NotFound, SchemaMismatch, SourceFailure
 from headwater.model import Credential, Reader
 from headwater.sources import x
 from headwater.store import migrate, row_security, sources
 from headwater.store.db import Database
 from headwater.store.db import sqlite_version as sqlite_version
 from headwater.store.migrate import upgrade_in_a_child as upgrade_in_a_child
-from headwater.store.people import accounts
+from headwater.store.people import accounts, audit, sealed
+from headwater.store.people.sealed import Sealed
 from headwater.store.posts import hot
-from headwater.store.sources import limits
+from headwater.store.sources import hubs, limits
 from headwater.store.sources.limits import MonthlyAllowance
+
+RESEALED_AT_ONCE = 50
 
 
 def prepare(db: Database, hot_for: timedelta, now: datetime) -> Reader:
     """Makes a store with the newest schema ready, and returns the owner, who is created the first time."""
     db.condition.leave_marker()
     db.write_now(hot.clean, hot_for, now)  # fills a new hot store
+    db.write_now(miners.ship_models)
     return db.write_now(accounts.make_owner, now)
 
 
@@ -38,12 +47,117 @@ def is_there(db: Database) -> bool:
 
 def key_credentials(db: Database, unseal: Callable[[bytes], str], seal: Callable[[str], Credential]) -> None:
     """Derives the keys of passwords that were stored before a password was a part of what a source is."""
-    for source_id, sealed in db.read_now(sources.without_key):
+    for source_id, password in db.read_now(sources.without_key):
         try:
-            key = seal(unseal(sealed)).key
+            key = seal(unseal(password)).key
         except SourceFailure:
             continue  # it was encrypted with another key, and its visits say so
         db.write_now(sources.set_key, source_id, key)
+
+
+_KEY_GONE = (
+    "The store has secrets that are encrypted, and the key is gone: there is no secret.key in the data folder, and no "
+    "HEADWATER_SECRET_KEY. Bring the key back from where you keep a copy. If it is lost, `headwater keys create` makes "
+    "a new one, and passwords and tokens have to be given again."
+)
+
+
+def check_new_key(db: Database) -> None:
+    """Raises KeyUnavailable if a new key would take the place of one that the store needs."""
+    if is_there(db) and db.read_now(sealed.has_sealed):
+        raise KeyUnavailable(_KEY_GONE)
+
+
+class KeyUse(NamedTuple):
+    """A key, whether it is `current`, an `other` one or `missing`, and how many secrets are encrypted with it."""
+
+    id: str
+    state: str
+    secrets: int
+
+
+def key_uses(db: Database, vault: Vault, present: Sequence[str]) -> list[KeyUse]:
+    """Returns the keys that are here or needed. Secrets of earlier versions count for the key that decrypts them."""
+    counts = Counter(_key_of(one, vault, present) for one in db.read_now(sealed.all_sealed))
+    states = {one: "other" if place else "current" for place, one in enumerate(present)}
+    return [KeyUse(one, states.get(one, "missing"), counts[one]) for one in dict.fromkeys([*present, *sorted(counts)])]
+
+
+def _key_of(one: Sealed, vault: Vault, present: Sequence[str]) -> str:
+    named = key_id_of(one.sealed)
+    if named is not None or not present:
+        return named or "unknown"
+    fitting = (key for key in vault.keys().values() if key.fits(one.sealed))
+    return next((key.id for key in fitting), "unknown")
+
+
+class Resealed(NamedTuple):
+    """How many secrets were encrypted with the present key, and how many could not be decrypted."""
+
+    done: int
+    lost: int
+
+
+def reseal(db: Database, vault: Vault, now: datetime) -> Resealed:
+    """Encrypts everything with the present key, a few secrets in a transaction, while Headwater may run.
+
+    Hubs are asked again, so that they learn their new secrets. It can be stopped anywhere and run again.
+    """
+    db.write_now(_note_rotation, vault.key_id)
+    done = 0
+    for _ in range(3):  # what another process encrypts meanwhile with the key before this one is found in the end
+        old = [one for one in db.read_now(sealed.all_sealed) if not vault.is_current(one.sealed)]
+        readable = [(one, secret) for one in old if (secret := _opened(vault, one)) is not None]
+        if readable:
+            db.write_now(hubs.ask_all_again, now)  # first: whoever is killed later finds that there is more to do
+        for start in range(0, len(readable), RESEALED_AT_ONCE):
+            done += db.write_now(_reseal, readable[start : start + RESEALED_AT_ONCE], vault)
+        if not readable:
+            break
+    return Resealed(done, len(old) - len(readable))
+
+
+def _note_rotation(conn: Connection, key_id: str) -> None:
+    audit.record(conn, None, "secret_key.rotate", key_id)
+
+
+def _opened(vault: Vault, one: Sealed) -> str | None:
+    try:
+        return vault.open(one.sealed)
+    except SourceFailure:
+        return None
+
+
+def _reseal(conn: Connection, readable: Sequence[tuple[Sealed, str]], vault: Vault) -> int:
+    done = 0
+    for one, secret in readable:
+        credential = vault.credential(secret)
+        if sealed.replace(conn, one, credential.sealed):
+            done += 1
+            if sealed.is_of_source(one):
+                sources.set_key(conn, int(one.id), credential.key)
+    return done
+
+
+def add_key(file: KeyFile) -> None:
+    """Puts a new key before those of the file."""
+    file.add(new_key())
+
+
+def create_key(conn: Connection, file: KeyFile) -> str:
+    """Makes a key where there is none any more. Returns its id."""
+    made = new_key()
+    key_id = InstanceKey(made).id
+    audit.record(conn, None, "secret_key.create", key_id)
+    file.add(made)  # last: a key that cannot be written leaves no row
+    return key_id
+
+
+def forget_key(conn: Connection, file: KeyFile, key_id: str) -> None:
+    """Takes an old key out of the file. Whether it is needed was asked before."""
+    audit.record(conn, None, "secret_key.forget", key_id)
+    if not file.remove(key_id):
+        raise NotFound(f"There is no key {key_id} in secret.key.")
 
 
 def owner(db: Database) -> Reader:
@@ -62,8 +176,16 @@ def is_newest(db: Database) -> bool:
 
 def upgrade_schema(db: Database, revision: str, app_role: str | None = None) -> bool:
     """Upgrades the schema to a revision. Returns whether that is the newest one."""
+    before = migrate.current(db)
     migrate.upgrade(db, revision, app_role=app_role)
-    return is_newest(db)
+    newest = is_newest(db)
+    if newest and before not in (None, migrate.head()):
+        db.write_now(_note_upgrade, before)
+    return newest
+
+
+def _note_upgrade(conn: Connection, before: str | None) -> None:
+    audit.record(conn, None, "schema.change", migrate.head(), f"from {before}")
 
 
 def set_up_role(db: Database, role: str, password: str | None) -> bool:
@@ -72,9 +194,13 @@ def set_up_role(db: Database, role: str, password: str | None) -> bool:
     `db` is opened by the owner of the tables.
     """
 
+    has_log = is_newest(db)
+
     def set_up(conn: Connection) -> bool:
         made = row_security.make_role(conn, role, password)
         row_security.grant(conn, role)
+        if has_log:
+            audit.record(conn, None, "schema.role", detail=role)
         return made
 
     return db.write_now(set_up)
@@ -131,17 +257,20 @@ def has_embeddings() -> bool:
     return find_spec("wordllama") is not None
 
 
+def note_job(conn: Connection, name: str) -> None:
+    """Records that somebody runs a periodic job now. What it then does is many transactions."""
+    audit.record(conn, None, "job.run", name)
+
+
 async def stored_x_token(db: Database, unseal: Callable[[bytes], str]) -> str:
     """Returns the token that a person has given. Raises KeyMissing if there is none, or if it cannot be decrypted."""
-    sealed = await db.read(accounts.find_secret, SECRET)
-    if sealed is None:
+    found = await db.read(accounts.find_secret, SECRET)
+    if found is None:
         raise KeyMissing(NO_TOKEN)
     try:
-        return unseal(sealed)
+        return unseal(found)
     except SourceFailure as error:
-        raise KeyMissing(
-            "The token for X cannot be read with the present HEADWATER_SECRET_KEY. Give it again: `headwater x token`."
-        ) from error
+        raise KeyMissing(f"The token for X cannot be read. {error.detail} `headwater x token` takes it.") from error
 
 
 async def x_state(
@@ -158,6 +287,22 @@ async def x_state(
     return XState(problem, used, allowance, limits.month_ends(now), followed)
 
 
+def stored_oidc_secret(conn: Connection) -> bytes | None:
+    """Returns the stored secret for the OpenID Connect provider, encrypted."""
+    return accounts.find_secret(conn, openid.SECRET)
+
+
+def store_oidc_secret(conn: Connection, sealed: bytes, now: datetime) -> None:
+    audit.record(conn, None, "oidc_secret.store")
+    accounts.save_secret(conn, openid.SECRET, sealed, now)
+
+
+def forget_oidc_secret(conn: Connection) -> bool:
+    """Deletes the stored secret. Returns whether there was one."""
+    audit.record(conn, None, "oidc_secret.forget")
+    return accounts.delete_secret(conn, openid.SECRET)
+
+
 def check_x_token(typed: str) -> str:
     """Returns the token that a person typed, without what surrounds it. Raises BadInput if it cannot be one."""
     return access.token_from(typed)
@@ -165,9 +310,11 @@ def check_x_token(typed: str) -> str:
 
 def store_x_token(conn: Connection, sealed: bytes, now: datetime) -> int:
     """Stores an encrypted token. Returns how many sources waited for it and are due now."""
+    audit.record(conn, None, "x_token.store")
     return access.keep_token(conn, sealed, now)
 
 
 def forget_x_token(conn: Connection) -> bool:
     """Deletes the stored token. Returns whether there was one."""
+    audit.record(conn, None, "x_token.forget")
     return accounts.delete_secret(conn, SECRET)

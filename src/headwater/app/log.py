@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -11,7 +12,8 @@ import orjson
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
-from headwater.app.shapes import Example, Time
+from headwater import ids
+from headwater.app.shapes import Example, Time, iso_or_none
 from headwater.errors import AlreadyThere, BadInput, BadSetting, LogUnavailable, NotFound
 from headwater.events import catalogue, replay
 from headwater.events.delivery import Consumer
@@ -20,15 +22,18 @@ from headwater.events.live import EventFilter, Listener, Live, ResumeToken, is_e
 from headwater.events.replay import Replayed
 from headwater.model import Reader
 from headwater.store.db import Database
-from headwater.store.log import dead_letters, inbox, outbox
+from headwater.store.log import dead_letters, inbox, outbox, trace
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.outbox import Window
-from headwater.store.people import deliveries
+from headwater.store.log.trace import TracedDelivery, TracedEvent, TracedHandling, TracedVisit
+from headwater.store.people import audit, deliveries
+from headwater.urls import without_secrets
 
 if TYPE_CHECKING:
     from headwater.events.kafka.connector import Cluster, KafkaFinding
 
 
+MOST_TRACED = 1000  # events of one trace
 LetterState = Literal["retrying", "waiting", "dead", "replayed", "skipped"]
 
 
@@ -211,6 +216,7 @@ async def set_up_kafka(cluster: Cluster, db: Database, database_url: str, retent
     """Makes the topics, the publication and the connector that are missing. Returns what was done, a line each."""
     from headwater.events.kafka import connector
 
+    await db.write(audit.record, None, "kafka.set_up")
     return await connector.set_up(cluster, db, database_url, retention)
 
 
@@ -219,6 +225,106 @@ async def check_kafka(cluster: Cluster, db: Database, database_url: str, retenti
     from headwater.events.kafka import connector
 
     return await connector.check(cluster, db, database_url, retention)
+
+
+def find_trace(conn: Connection, consumers: Sequence[Consumer], wanted: str) -> TraceJson:
+    """Returns what a visit or a request caused, in the order of time. `wanted` is its trace, or one of its events."""
+    trace_id = _trace_named(conn, wanted.strip().lower())
+    visits = trace.visits(conn, trace_id)
+    events = trace.events(conn, trace_id, MOST_TRACED)
+    if not visits and not events:
+        raise NotFound(f"There is nothing of the trace {trace_id}. Events and visits are kept for some days only.")
+    event_ids = [event.event_id for event in events]
+    steps = [
+        *(_visit_step(one) for one in visits),
+        *(_event_step(one) for one in events),
+        *(_handling_step(one) for one in trace.handled(conn, [one.name for one in consumers], event_ids)),
+        *(_delivery_step(one) for one in trace.deliveries(conn, event_ids)),
+    ]
+    steps.sort(key=lambda step: step["at"] or "9")
+    return {"trace_id": trace_id, "is_whole": len(events) < MOST_TRACED, "steps": steps}
+
+
+def _trace_named(conn: Connection, wanted: str) -> str:
+    if re.fullmatch("[0-9a-f]{32}", wanted):
+        return wanted
+    if re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", wanted):
+        found = trace.trace_of(conn, wanted)
+        if found is None:
+            raise NotFound(f"There is no event {wanted} that has a trace.")
+        return ids.trace_id(found)
+    parent = ids.parse_trace(wanted)
+    if parent is None:
+        raise BadInput(f"{wanted[:80]} is no trace. Give its 32 digits, a traceparent, or the id of an event.")
+    return ids.trace_id(parent)
+
+
+def _visit_step(one: TracedVisit) -> TraceStepJson:
+    answered = f", HTTP {one.http_status}" if one.http_status else ""
+    said = f"{one.outcome}{answered}, {one.new} new, {one.updated} updated"
+    detail = f"{said}: {one.error}" if one.error else said
+    return _step("visit", one.started_at, one.address, detail, milliseconds=one.seconds * 1000)
+
+
+def _event_step(one: TracedEvent) -> TraceStepJson:
+    payload = orjson.loads(one.payload)
+    about = " ".join(str(payload[name]) for name in ("post_id", "title") if payload.get(name))
+    return _step("event", one.created_at, one.kind, about or one.key, event_id=one.event_id)
+
+
+def _handling_step(one: TracedHandling) -> TraceStepJson:
+    detail = f"{one.state}: {one.error}" if one.error else one.state
+    return _step("consumer", one.at, one.consumer, detail, event_id=one.event_id, milliseconds=one.milliseconds)
+
+
+def _delivery_step(one: TracedDelivery) -> TraceStepJson:
+    answered = f", HTTP {one.http_status}" if one.http_status else ""
+    said = f"{one.state}{answered} after {one.attempts} attempts" if one.attempts else one.state
+    detail = f"{said}: {one.error}" if one.error else said
+    taken = one.seconds * 1000 if one.seconds is not None else None
+    at = one.last_tried_at or one.created_at
+    return _step("webhook", at, without_secrets(one.address), detail, event_id=one.event_id, milliseconds=taken)
+
+
+def _step(
+    step: TraceStepName,
+    at: datetime | None,
+    name: str,
+    detail: str,
+    *,
+    event_id: str | None = None,
+    milliseconds: float | None = None,
+) -> TraceStepJson:
+    return {
+        "at": iso_or_none(at),
+        "step": step,
+        "name": name,
+        "detail": detail,
+        "event_id": event_id,
+        "milliseconds": None if milliseconds is None else round(milliseconds, 3),
+    }
+
+
+TraceStepName = Literal["visit", "event", "consumer", "webhook"]
+
+
+class TraceStepJson(TypedDict):
+    """One step of a trace."""
+
+    at: Annotated[Time | None, Example("2026-01-07T09:30:01Z", "when it happened; null: an older version did not say")]
+    step: Annotated[TraceStepName, Example("event")]
+    name: Annotated[str, Example("post.stored", "the source, kind of event, consumer or address")]
+    detail: Annotated[str, Example("4711 Where rivers begin")]
+    event_id: Annotated[str | None, Example("019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f", "the event it is about")]
+    milliseconds: Annotated[float | None, Example(None, "how long it took")]
+
+
+class TraceJson(TypedDict):
+    """What a visit or a request caused, in the order of time."""
+
+    trace_id: Annotated[str, Example("019b9a3c7f007c3e9d5e1a2b3c4d5e6f")]
+    is_whole: Annotated[bool, Example(True, "false: it has more events than are shown")]
+    steps: list[TraceStepJson]
 
 
 class DeadLetterJson(TypedDict):

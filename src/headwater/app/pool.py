@@ -17,6 +17,7 @@ from headwater.follow.add import Imported
 from headwater.follow.pool import BY_NAME, TIERS, Assignment, Candidate
 from headwater.model import Reader
 from headwater.sources import KINDS
+from headwater.store.people import audit
 from headwater.store.sources import pool
 from headwater.store.sources.pool import SourceRank
 
@@ -30,6 +31,7 @@ def read_list(document: bytes | None) -> list[Candidate]:
 
 def import_list(conn: Connection, reader: Reader, candidates: Sequence[Candidate], now: datetime) -> Imported:
     """Puts sources into the pool and follows them. Doing it twice changes nothing."""
+    audit.record(conn, reader, "source.import", detail=f"{len(candidates)} sources of the pool")
     return pooling.bring_in(conn, reader, candidates, now)
 
 
@@ -56,6 +58,7 @@ def tier_changes(conn: Connection) -> list[Assignment]:
 
 def apply_tiers(conn: Connection) -> list[Assignment]:
     """Gives every source its tier. Returns what changed."""
+    audit.record(conn, None, "tiers.apply")
     return pooling.apply_tiers(conn)
 
 
@@ -63,6 +66,7 @@ def pin_tier(conn: Connection, reader: Reader, name: str, tier: str | None) -> i
     """Keeps a followed source in a tier whatever it publishes; None lets its average decide. Returns its id."""
     source_id = followed.named(conn, reader, name)
     pooling.pin_tier(conn, source_id, tier)
+    audit.record(conn, reader, "source.tier", source_id, tier or "by its average")
     return source_id
 
 
@@ -72,6 +76,7 @@ def read_comments(conn: Connection, reader: Reader, name: str, *, wanted: bool) 
     with_comments = [kind.name for kind in KINDS.values() if kind.has_comments]
     if not pool.set_comments(conn, source_id, wanted, with_comments):
         raise BadInput(f"{name} is not a community: only communities have comments that can be read.")
+    audit.record(conn, reader, "source.comments", source_id, "read" if wanted else "not read")
     return source_id
 
 

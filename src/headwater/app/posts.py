@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
+from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from headwater.app.shapes import Example, Time, iso, shaped
+from headwater.coordination.cache import Cache, CachedKind
 from headwater.errors import BadInput, NotFound
 from headwater.model import Reader
 from headwater.store import images, sources
+from headwater.store.db import Database
 from headwater.store.images import ImageRecord, SourceImages, files, queue
 from headwater.store.images import address_of as address_of
+from headwater.store.people import audit
 from headwater.store.posts import stream
-from headwater.store.posts.stream import Filter, PostVersion, Story, StreamPosition, StreamPost
+from headwater.store.posts.stream import Filter, Marks, PostVersion, Story, StreamPosition, StreamPost
 from headwater.store.sources import WatchedSource
 
 EXPORTED_AT_ONCE = 500
 IMAGE_STATES = images.STATES
+# What shows in them and is no event may be a minute old: scores, numbers of comments, and the names of sources.
+STREAM: CachedKind[list[Story]] = CachedKind("stream", list[Story], fresh_for=15, stale_for=45)
+POSTS: CachedKind[list[StreamPost]] = CachedKind("posts", list[StreamPost], fresh_for=15, stale_for=45)
+Row = TypeVar("Row")
 _HASH = "9f2c4e7b1a6d8035c9e1f4a7b2d6c8e0134579bdf02468ace13579bdf02468ac"
 
 
@@ -50,13 +58,45 @@ def read_stream(
     return stream.page(conn, reader, wanted, after=after, limit=limit)
 
 
-def stream_view(
-    conn: Connection, reader: Reader, now: datetime, wanted: Filter, *, after: StreamPosition | None, limit: int
-) -> StreamView:
-    stories = stream.page(conn, reader, wanted, after=after, limit=limit)
+async def stream_page(
+    db: Database, cache: Cache, reader: Reader, wanted: Filter, *, after: StreamPosition | None = None, limit: int
+) -> list[Story]:
+    """Returns the next stories, the newest first. The first page comes from the cache where it can."""
+    if after is not None or wanted.words is not None:
+        return await db.read(read_stream, reader, wanted, after=after, limit=limit)
+    return await _first_page(db, cache, STREAM, read_stream, reader, wanted, limit)
+
+
+async def _first_page(
+    db: Database,
+    cache: Cache,
+    kind: CachedKind[list[Row]],
+    page: Callable[..., list[Row]],
+    reader: Reader,
+    wanted: Filter,
+    limit: int,
+) -> list[Row]:
+    version = await db.read(stream.version, reader.tenant_id, reader.user_id)
+    filter = blake2b(repr((wanted, limit)).encode(), digest_size=8).hexdigest()
+    key = f"{kind.name}:{reader.tenant_id}:{reader.user_id}:{filter}"
+    found = await cache.get(kind, key, lambda: db.read(page, reader, wanted, limit=limit), version=version)
+    return found.value
+
+
+def stream_view(conn: Connection, reader: Reader, now: datetime, wanted: Filter, stories: list[Story]) -> StreamView:
+    """Returns what a page shows around these stories."""
     follows_nothing = not stories and not sources.watched_after(conn, reader, now, after=None, limit=1)
     source = sources.watched_one(conn, reader, wanted.source_id, now) if wanted.source_id else None
     return StreamView(stories, stream.folders(conn, reader), source, follows_nothing)
+
+
+async def posts_page(
+    db: Database, cache: Cache, reader: Reader, wanted: Filter, *, after: StreamPosition | None = None, limit: int
+) -> list[StreamPost]:
+    """Returns the next posts, each by itself, the newest first. The first page comes from the cache where it can."""
+    if after is not None or wanted.words is not None:
+        return await db.read(page, reader, wanted, after=after, limit=limit)
+    return await _first_page(db, cache, POSTS, page, reader, wanted, limit)
 
 
 def page(
@@ -92,37 +132,21 @@ def view(conn: Connection, reader: Reader, post_id: int) -> PostView:
     return PostView(post, found[1:], thinned(found), images.of_post(conn, post_id))
 
 
-def mark(
-    conn: Connection,
-    reader: Reader,
-    ids: Sequence[int],
-    now: datetime,
-    *,
-    read: bool | None = None,
-    starred: bool | None = None,
-    as_of: int | None = None,
-) -> int:
-    """Marks posts as read or starred, or takes the mark away. Returns how many of them the reader can see.
-
-    With `as_of`, what joined their stories after the reader saw them stays unread."""
-    state = {name: on for name, on in (("read", read), ("starred", starred)) if on is not None}
-    if not state:
+def mark(conn: Connection, reader: Reader, ids: Sequence[int], now: datetime, marks: Marks) -> int:
+    """Marks posts as read or starred, or takes the mark away. Returns how many of them the reader can see."""
+    if marks.read is None and marks.starred is None:
         raise BadInput("Nothing to change: give read, starred or both.")
-    return stream.mark_posts(conn, reader, ids, now, **state, as_of=as_of)
+    marked = stream.mark_posts(conn, reader, ids, now, marks)
+    if marked:
+        state = {"read": marks.read, "starred": marks.starred}
+        done = ", ".join(name if on else f"not {name}" for name, on in state.items() if on is not None)
+        audit.record(conn, reader, "post.mark", ids[0] if len(ids) == 1 else None, f"{done}: {marked} posts")
+    return marked
 
 
-def mark_one(
-    conn: Connection,
-    reader: Reader,
-    post_id: int,
-    now: datetime,
-    *,
-    read: bool | None = None,
-    starred: bool | None = None,
-    as_of: int | None = None,
-) -> StreamPost:
+def mark_one(conn: Connection, reader: Reader, post_id: int, now: datetime, marks: Marks) -> StreamPost:
     """Marks a post and returns it as it is now."""
-    mark(conn, reader, [post_id], now, read=read, starred=starred, as_of=as_of)
+    mark(conn, reader, [post_id], now, marks)
     return one(conn, reader, post_id)
 
 
@@ -212,6 +236,7 @@ def settled_images(conn: Connection, state: str, limit: int) -> list[ImageRecord
 
 def retry_images(conn: Connection, now: datetime) -> int:
     """Has all failed images tried again. Returns how many."""
+    audit.record(conn, None, "images.retry")
     return queue.retry_failed(conn, now)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -59,20 +59,24 @@ def answer_hub(conn: Connection, one: HubSubscription, asked: Mapping[str, str],
     return challenge
 
 
+def _is_signed(body: bytes, secrets: Sequence[str], headers: Mapping[str, str]) -> bool:
+    return any(push.is_signed(body, secret, headers) for secret in secrets)
+
+
 async def take(
     db: Database,
     parsers: Parsers | None,
     one: HubSubscription,
     body: bytes,
     headers: Mapping[str, str],
-    secret: str,
+    secrets: Sequence[str],
     now: Callable[[], datetime],
 ) -> bool:
     """Stores what a hub pushed, if its signature is right. Returns whether the source is to be visited instead.
 
     Nobody is told that a signature is wrong, as the Recommendation has it: whoever guesses learns nothing.
     """
-    if not await asyncio.to_thread(push.is_signed, body, secret, headers):
+    if not await asyncio.to_thread(_is_signed, body, secrets, headers):
         log.warning("push.ignored", source=one.source.address, reason="its signature is missing or wrong")
         return False
     described = {name: headers[name] for name in _DESCRIBING if name in headers}

@@ -23,6 +23,7 @@ from headwater.model import Reader, SavedVisit, Source
 from headwater.sources import KINDS
 from headwater.store import sources, visits
 from headwater.store.db import Database
+from headwater.store.people import audit
 from headwater.store.sources import WatchedSource, leases, schedule
 from headwater.store.sources.leases import Wait
 
@@ -43,6 +44,7 @@ def request_visit(conn: Connection, reader: Reader, source_id: int, now: datetim
         return Scheduled(task_id=None, status="already_running", delay_seconds=0)
     if at_once and not schedule.ask(conn, source_id, now):
         return Scheduled(task_id=None, status="already_running", delay_seconds=0)
+    audit.record(conn, reader, "source.visit", source_id)
     return Scheduled(task_id=schedule.begin_task(conn, source_id, uuid7(), now), status="queued", delay_seconds=delay)
 
 
@@ -83,7 +85,13 @@ async def request_all(db: Database, reader: Reader, now: Callable[[], datetime])
     ids = await db.read(sources.followed_ids, reader)
     asked = 0
     for start in range(0, len(ids), _AT_ONCE):
-        asked += await db.write(sources.make_due, ids[start : start + _AT_ONCE], now())
+        asked += await db.write(_make_due, reader, ids[start : start + _AT_ONCE], now())
+    return asked
+
+
+def _make_due(conn: Connection, reader: Reader, source_ids: Sequence[int], now: datetime) -> int:
+    asked = sources.make_due(conn, source_ids, now)
+    audit.record(conn, reader, "source.visit", detail=f"{asked} sources")
     return asked
 
 
@@ -148,8 +156,7 @@ async def visit_now(
     continued: set[int] = set()
     waiting = dict.fromkeys(source_ids)
     since = now()
-    if first:
-        await db.write(_ask_for, source_ids, since)
+    await db.write(_begin, source_ids if first else (), len(source_ids), since)
 
     def on_saved(saved: SavedVisit) -> None:
         nonlocal failures
@@ -197,9 +204,10 @@ async def _until_changed(crawler: Crawler) -> None:
         pass
 
 
-def _ask_for(conn: Connection, source_ids: Sequence[int], now: datetime) -> None:
-    for source_id in source_ids:
+def _begin(conn: Connection, first: Sequence[int], visited: int, now: datetime) -> None:
+    for source_id in first:
         schedule.ask(conn, source_id, now)
+    audit.record(conn, None, "source.visit", detail=f"{visited} sources")
 
 
 async def _is_done(crawler: Crawler, waiting: Collection[int]) -> bool:

@@ -11,9 +11,12 @@ FastAPI makes the OpenAPI schema. So a field is declared in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache
+from importlib import import_module
 from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -26,6 +29,9 @@ T = TypeVar("T")
 _DATE_TIME = Field(json_schema_extra={"format": "date-time"})
 Time = Annotated[str, _DATE_TIME]
 _NOTHING = object()
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_MODULES = """account crawling groups health log market people posts refresh sources stories tellings webhooks
+    fleet.miners fleet.treasury fleet.portfolio fleet.telemetry"""
 
 
 class Example:
@@ -56,6 +62,18 @@ def iso_or_none(moment: datetime | None) -> str | None:
     return iso(moment) if moment else None
 
 
+def csv_lines(rows: Iterable[Iterable[object]]) -> bytes:
+    """Writes rows as CSV (RFC 4180). Spreadsheets take a cell that begins with = + - @ for a formula, which can send
+    what is beside it elsewhere. An apostrophe before it makes them show it as text."""
+    out = io.StringIO()
+    csv.writer(out).writerows([_cell(value) for value in row] for row in rows)
+    return out.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
 def shaped(shape: type[T], row: object, **more: Any) -> T:
     """Makes the object of this shape from the attributes of a row. `more` are values that the row does not have."""
     make: Callable[[object], T] = _maker(shape, frozenset(more))  # type: ignore[arg-type]
@@ -72,37 +90,10 @@ def example(shape: type) -> dict[str, Any]:
 
 def examples() -> dict[str, dict[str, Any]]:
     """Returns an example of every shape of the API, by its name."""
-    from headwater.app import (  # they import this module
-        account,
-        crawling,
-        groups,
-        health,
-        log,
-        people,
-        posts,
-        refresh,
-        sources,
-        stories,
-        tellings,
-        webhooks,
-    )
-
+    modules = [import_module(f"headwater.app.{name}") for name in _MODULES.split()]  # they import this module
     return {
         found.__name__: example(found)
-        for module in (
-            account,
-            crawling,
-            groups,
-            health,
-            log,
-            people,
-            posts,
-            refresh,
-            sources,
-            stories,
-            tellings,
-            webhooks,
-        )
+        for module in modules
         for found in vars(module).values()
         if is_typeddict(found) and found.__module__ == module.__name__
     }

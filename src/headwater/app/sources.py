@@ -25,6 +25,7 @@ from headwater.model import Credential, Reader
 from headwater.sources import DEFAULT, KINDS
 from headwater.store import sources, visits
 from headwater.store.db import Database
+from headwater.store.people import audit
 from headwater.store.posts import stream
 from headwater.store.sources import Added, WatchedSource, hubs, pool, schedule
 from headwater.store.sources.pool import Listing, SourceTier
@@ -100,7 +101,7 @@ class Publishing(NamedTuple):
 class Overview(NamedTuple):
     """Some sources of a reader, with the numbers of their posts; how many of all have each status; all folders."""
 
-    sources: list[WatchedSource]
+    sources: Sequence[WatchedSource]
     posts: dict[int, int]
     by_status: dict[str, int]
     folders: list[str]
@@ -292,6 +293,8 @@ def arrange(
     names = {name: value for name, value in changes.items() if name != "refresh_interval"}
     if names and not sources.arrange(conn, reader, source_id, **names):
         raise NotFound(f"You do not follow a source {source_id}.")
+    if names:
+        audit.record(conn, reader, "source.change", source_id, ", ".join(sorted(names)))
     if "refresh_interval" in changes:
         choose_interval(conn, reader, source_id, changes["refresh_interval"], usual, now)
     return one(conn, reader, source_id, now)
@@ -309,6 +312,7 @@ def choose_interval(
     seconds = None if minutes is None else minutes * 60
     if not schedule.choose_interval(conn, reader, source_id, seconds, usual, now):
         raise NotFound(f"You do not follow a source {source_id}.")
+    audit.record(conn, reader, "source.change", source_id, f"interval: {minutes or 'as usual'}")
 
 
 def named(conn: Connection, reader: Reader, name: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -28,14 +28,14 @@ from headwater.app.tellings import (
     told_by,
 )
 from headwater.consumers import fold
-from headwater.consumers.fold import Folding, FoldOptions
+from headwater.consumers.fold import FoldOptions, StoryFolding
 from headwater.dedup import first
 from headwater.errors import AlreadyUndone, BadInput, Forbidden, NotFound
 from headwater.ids import uuid7
 from headwater.model import Decision, PostText, Reader
 from headwater.store import stories
 from headwater.store.db import Database
-from headwater.store.people import accounts
+from headwater.store.people import accounts, audit
 from headwater.store.posts import stream
 from headwater.store.posts.stream import Filter, Story
 from headwater.store.stories import PastDecision, StoryMember, folded, partings, tellings
@@ -113,6 +113,8 @@ class Explained(NamedTuple):
 def group(conn: Connection, reader: Reader, story_id: int, *, after: int = 0, limit: int = MEMBERS) -> Group:
     """Returns a story of at least two posts that the reader may see; one that was undone as it was."""
     post_id = folded.story_named(conn, reader, story_id)
+    if post_id is None and (moved_to := stories.moved_to(conn, story_id)) is not None:
+        post_id = folded.story_named(conn, reader, moved_to)
     if post_id is not None:
         return _group(conn, reader, post_id, after, limit)
     return _undone(conn, reader, partings.last_of_story(conn, reader, story_id), f"There is no story {story_id}.")
@@ -193,6 +195,7 @@ def take_out(conn: Connection, reader: Reader, post_id: int, now: datetime, *, e
         left = fold.part(conn, post_id, reader, now)
     else:
         left = fold.part_for_tenant(conn, story.story_id, post_id, reader, now)
+    audit.record(conn, reader, "story.part", post_id, "for everybody" if everybody else "")
     return stream.visible(conn, reader, left)
 
 
@@ -204,6 +207,7 @@ def _undo(conn: Connection, reader: Reader, story: Group, now: datetime, *, ever
         left = fold.undo(conn, stories.decided(conn, [first])[first].decision.story_id, reader, now)
     else:
         left = fold.undo_for_tenant(conn, story.story_id, first, reader, now)
+    audit.record(conn, reader, "story.undo", story.story_id, "for everybody" if everybody else "")
     return stream.visible(conn, reader, left)
 
 
@@ -220,7 +224,7 @@ def _live(story: Group, why_not: str) -> Group:
 
 async def fold_posts(
     db: Database,
-    folder: Folding,
+    folder: StoryFolding,
     reader: Reader,
     post_ids: Sequence[int],
     how: FoldOptions,
@@ -234,7 +238,7 @@ async def fold_posts(
     decisions: list[Decision] = []
     degraded = None
     until = time.monotonic() + (how.story_seconds or 0.0)
-    for part in _in_rounds(ids, batch_size):
+    for part in in_rounds(ids, batch_size):
         left = how._replace(story_seconds=max(0.0, until - time.monotonic()))
         decisions += await db.write(folder.fold, part, now, how if how.story_seconds is None else left)
         degraded = degraded or folder.trouble
@@ -255,23 +259,6 @@ def check_visible(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> 
         raise NotFound(f"There is no post {missing[0]}.", missing=missing[:100])
 
 
-def fold_now(
-    db: Database,
-    folder: Folding,
-    post_ids: Sequence[int] | None,
-    how: FoldOptions,
-    now: Callable[[], datetime],
-    *,
-    batch_size: int | None = None,
-) -> list[Decision]:
-    """Folds these posts of whomever, or all that are not decided yet. Returns the decisions."""
-    decisions: list[Decision] = []
-    size = batch_size or ROUND
-    for ids in _in_rounds(post_ids, size) if post_ids else _undecided(db, size):
-        decisions += db.write_now(folder.fold, ids, now(), how)
-    return decisions
-
-
 def fold_settings(conn: Connection, reader: Reader) -> FoldSettings:
     """Returns how the stream is folded for a reader."""
     return folded.settings_of(conn, reader)
@@ -279,6 +266,7 @@ def fold_settings(conn: Connection, reader: Reader) -> FoldSettings:
 
 def choose_folding(conn: Connection, reader: Reader, level: str, threshold: float) -> FoldSettings:
     folded.save_settings(conn, reader, FoldSettings(level, threshold))
+    audit.record(conn, reader, "folding.choose", detail=f"{level}, {threshold}")
     return folded.settings_of(conn, reader)
 
 
@@ -286,6 +274,7 @@ def choose_source_folding(conn: Connection, reader: Reader, source_id: int, *, f
     """Chooses whether posts of a source are folded for a reader."""
     if not folded.set_folding(conn, reader, source_id, fold=fold):
         raise NotFound(f"You do not follow a source {source_id}.")
+    audit.record(conn, reader, "source.change", source_id, "folded" if fold else "not folded")
 
 
 def explain(conn: Connection, reader: Reader, one: int, other: int) -> Explained:
@@ -372,16 +361,9 @@ def _parted_of_post(conn: Connection, reader: Reader, post_id: int) -> PartedSto
     return of_post or (partings.last_of_story(conn, reader, place.decision.story_id) if place else None)
 
 
-def _in_rounds(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+def in_rounds(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     for start in range(0, len(ids), size):
         yield ids[start : start + size]
-
-
-def _undecided(db: Database, size: int) -> Iterator[Sequence[int]]:
-    after = 0
-    while ids := db.read_now(stories.undecided_after, after, size):
-        yield ids
-        after = ids[-1]
 
 
 def _text(found: dict[int, PostText], post_id: int) -> PostText:
@@ -432,7 +414,7 @@ class PastJson(TypedDict):
     """A decision about a story."""
 
     at: Annotated[Time, Example("2026-01-07T09:30:02Z", of="decided_at")]
-    action: Annotated[str, Example("joined", "joined, parted or undone")]
+    action: Annotated[str, Example("joined", "joined, met (two stories became one), parted or undone")]
     post_id: Annotated[int, Example(4719)]
     rule: Annotated[str | None, Example("exact")]
     score: Annotated[float | None, Example(1.0)]

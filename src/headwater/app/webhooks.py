@@ -19,8 +19,8 @@ from headwater.consumers.webhooks import BY_NAME, new_secret
 from headwater.consumers.webhooks import KINDS as KINDS
 from headwater.errors import AlreadyThere, BadAddress, BadInput, NotFound
 from headwater.model import Reader
-from headwater.store.people import webhooks
-from headwater.store.people.webhooks import Delivery, Webhook
+from headwater.store.people import audit, webhooks
+from headwater.store.people.webhooks import ChangedWebhook, Delivery, Webhook
 
 MOST_WEBHOOKS = 50
 Seal = Callable[[str], bytes]
@@ -47,6 +47,7 @@ def add(conn: Connection, reader: Reader, address: str, kinds: Sequence[str], se
         raise BadInput(f"You have {MOST_WEBHOOKS} webhooks, which is the most. Remove one first.")
     secret = new_secret()
     made = webhooks.add(conn, reader, address=address, kinds=kinds, secret=seal(secret), now=now)
+    audit.record(conn, reader, "webhook.add", made, urls.host_of(urls.split(address)))
     return Created(find(conn, reader, made), secret)
 
 
@@ -70,33 +71,23 @@ def log_of(
     return webhook, webhooks.log_of(conn, webhook, before=before, limit=limit)
 
 
-def change(
-    conn: Connection,
-    reader: Reader,
-    webhook_id: int,
-    now: datetime,
-    *,
-    address: str | None = None,
-    kinds: Sequence[str] | None = None,
-    active: bool | None = None,
-) -> Webhook:
+def change(conn: Connection, reader: Reader, webhook_id: int, now: datetime, wanted: ChangedWebhook) -> Webhook:
     """Changes a webhook. Only what is given changes."""
-    if address is None and kinds is None and active is None:
+    if wanted == ChangedWebhook():
         raise BadInput("Nothing to change: give address, kinds or active.")
-    webhooks.change(
-        conn,
-        find(conn, reader, webhook_id),
-        now,
-        address=usable_address(address) if address is not None else None,
-        kinds=known_kinds(kinds) if kinds is not None else None,
-        active=active,
-    )
+    if wanted.address is not None:
+        wanted = wanted._replace(address=usable_address(wanted.address))
+    if wanted.kinds is not None:
+        wanted = wanted._replace(kinds=known_kinds(wanted.kinds))
+    webhooks.change(conn, find(conn, reader, webhook_id), now, wanted)
+    audit.record(conn, reader, "webhook.change", webhook_id)
     return find(conn, reader, webhook_id)
 
 
 def remove(conn: Connection, reader: Reader, webhook_id: int) -> None:
     find(conn, reader, webhook_id)
     webhooks.remove(conn, reader, webhook_id)
+    audit.record(conn, reader, "webhook.remove", webhook_id)
 
 
 def ping(conn: Connection, reader: Reader, webhook_id: int, now: datetime) -> Queued:
@@ -104,7 +95,9 @@ def ping(conn: Connection, reader: Reader, webhook_id: int, now: datetime) -> Qu
     webhook = find(conn, reader, webhook_id)
     if webhook.state != "active":
         raise BadInput(f"This webhook is {webhook.state}. Resume it first.")
-    return Queued(webhook, _delivery(conn, webhook, webhooks.ping(conn, reader, webhook, now)))
+    queued = Queued(webhook, _delivery(conn, webhook, webhooks.ping(conn, reader, webhook, now)))
+    audit.record(conn, reader, "webhook.ping", webhook_id)
+    return queued
 
 
 def replay(conn: Connection, reader: Reader, webhook_id: int, delivery_id: int, now: datetime) -> Queued:
@@ -113,6 +106,7 @@ def replay(conn: Connection, reader: Reader, webhook_id: int, delivery_id: int, 
     delivery = _delivery(conn, webhook, delivery_id)
     if not webhooks.replay(conn, webhook, delivery.id, now):
         raise AlreadyThere("This delivery waits to be sent already.")
+    audit.record(conn, reader, "webhook.replay", webhook_id, f"delivery {delivery_id}")
     return Queued(webhook, _delivery(conn, webhook, delivery_id))
 
 

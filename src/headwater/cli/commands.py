@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from headwater import __version__
-from headwater.cli import crawl, events, forecast, instance, people, pool, posts, sources, stories, up
-from headwater.cli.session import say
+from headwater.cli import crawl, events, fleet, forecast, instance, people, pool, posts, sources, stories, up
+from headwater.cli.session import current_command, say
 
 app = typer.Typer(
     name="headwater",
@@ -36,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "post": posts.show_post,
     "comments": pool.read_comments,
     "replay": events.replay_log,
+    "trace": events.show_trace,
     "config": instance.show_config,
     "token": instance.token,
     "login": instance.login,
@@ -51,11 +52,15 @@ GROUPS = {
     "tiers": pool.tiers,
     "people": people.app,
     "tokens": people.tokens,
+    "oidc": people.oidc,
+    "keys": instance.keys,
     "x": instance.x,
     "webhooks": events.webhook_commands,
     "dlq": events.dead_letters,
     "kafka": events.kafka,
+    "market": forecast.market_app,
     "forecast": forecast.app,
+    "fleet": fleet.app,
     "db": instance.schema,
 }
 
@@ -68,10 +73,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _all(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-) -> None: ...
+) -> None:
+    current_command.set(context.invoked_subcommand or "")
 
 
 for name, command in COMMANDS.items():

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from headwater import wire
-from headwater.app import crawling, posts, refresh, sources
+from headwater.app import crawling, instance, posts, refresh, sources
 from headwater.app.crawling import CheckpointJson, StatisticsJson
 from headwater.app.shapes import shaped
 from headwater.cli.session import (
@@ -149,6 +149,7 @@ def run_job(
     if force_refresh and job.task != wire.BATCH:
         raise BadInput(f"--force-refresh is for `headwater run warm-up`: {job.name} caches no listings.")
     with opened() as (parts, _):
+        parts.db.write_now(instance.note_job, job.name)
         result = run_async(_result(job, parts, force_refresh))
     json_line({"job": job.name, "result": result}) if as_json else say(f"{job.name}: {_result_text(result)}")
 

@@ -45,6 +45,22 @@ WebhookId = Annotated[int, typer.Argument(help="Id of a webhook; `headwater webh
 DeliveryId = Annotated[int, typer.Argument(help="Id of a delivery; `headwater webhooks show` lists them.", min=1)]
 
 
+def show_trace(
+    trace: Annotated[str, typer.Argument(help="A trace, a traceparent, or the id of an event.")], as_json: Json = False
+) -> None:
+    """Show what a visit or a request caused: its events, what consumers did with them, and webhooks, with times."""
+    with opened() as (parts, _):
+        found = parts.db.read_now(log.find_trace, parts.consumers, trace)
+    if as_json:
+        json_line(found)
+        return
+    say(f"Trace {found['trace_id']}")
+    rows = [(step["at"], step["step"], step["name"], step["detail"], step["milliseconds"]) for step in found["steps"]]
+    table("", ("time", "step", "name", "what", "ms"), rows)
+    if not found["is_whole"]:
+        say(f"Only its first {log.MOST_TRACED} events are shown.")
+
+
 @dead_letters.command("list")
 def list_letters(
     state: Annotated[str, typer.Option(help="dead, retrying, waiting, replayed or skipped.")] = "dead",

@@ -1,4 +1,4 @@
-"""`headwater forecast`: what is expected of price, difficulty and hashprice, and how good such forecasts were."""
+"""`headwater market` and `headwater forecast`: the days that were, what is expected, and how good forecasts were."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
+from headwater import wire
 from headwater.app import market
-from headwater.cli.session import Json, exit_if, json_line, say, table
-from headwater.errors import BadInput
-from headwater.fleet.chain import MarketDay
+from headwater.cli.session import Json, exit_if, json_line, opened, read_file, say, table
 from headwater.fleet.evaluate import DifficultyResult, PriceResult
+from headwater.model import MarketDay
 
+market_app = typer.Typer(help="Daily figures of the Bitcoin market and chain.", no_args_is_help=True)
 app = typer.Typer(help="Price, difficulty and hashprice of the days to come, with honest ranges.", no_args_is_help=True)
 
 DailyFile = Annotated[
@@ -89,10 +90,51 @@ def _say_difficulty(results: list[DifficultyResult]) -> None:
 
 
 def _read(file: Path) -> list[MarketDay]:
-    try:
-        return market.read_days(file.read_bytes())
-    except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+    return market.without_gaps(market.read_days(read_file(file), wire.utc_now()))
+
+
+@market_app.command("import")
+def import_market(
+    file: Annotated[Path, typer.Argument(help="CSV or JSON with an entry a day, oldest first. See the docs.")],
+    as_json: Json = False,
+) -> None:
+    """Store daily figures of the market and the chain. Doing it twice changes nothing.
+
+    A day that differs from what is known gets a new version. A file with one bad line is refused as a whole.
+    """
+    days = market.read_days(read_file(file), wire.utc_now())
+    with opened(or_new=True) as (parts, _):
+        done = parts.db.write_now(market.import_days, days, file.name, parts.now())
+    if as_json:
+        json_line(done._asdict())
+    else:
+        span = f", from {done.first_day} to {done.last_day}" if done.days else ""
+        say(f"{done.days} days read{span}. {done.changed} of them are new or corrected.")
+
+
+@market_app.command("show")
+def show_market(
+    days: Annotated[int, typer.Option(min=1, max=3660, help="How many days.")] = 30, as_json: Json = False
+) -> None:
+    """Show the latest days that are known."""
+    with opened() as (parts, _):
+        found = parts.db.read_now(market.known_days, days)
+    if as_json:
+        for day in found:
+            json_line(day._asdict())
+        return
+    rows = [
+        (day.day, _figure(day.price_usd, 1, 0), _figure(day.difficulty, 1e12, 2), day.height, day.blocks,
+         f"{day.fees_btc:.2f}")
+        for day in found
+    ]  # fmt: skip
+    table("", ("day", "USD", "T", "height", "blocks", "fees in BTC"), rows)
+    if not found:
+        say("Nothing is known yet. `headwater market import FILE` reads a file; HEADWATER_MARKET_URL names an address.")
+
+
+def _figure(value: float | None, unit: float, digits: int) -> str:
+    return "" if value is None else f"{value / unit:,.{digits}f}"
 
 
 def _percent(share: float | None) -> str:

@@ -9,17 +9,18 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headwater import wire
-from headwater.app import account, backup, instance, sources
-from headwater.app.backup import Manifest
+from headwater.app import account, instance, log, sources
+from headwater.app.cluster import Finding
 from headwater.cli.session import (
     EXIT_FAILED,
     Json,
     ago,
+    exit_if,
     json_line,
     opened,
     opened_parts,
@@ -27,16 +28,21 @@ from headwater.cli.session import (
     require_store,
     run_async,
     say,
+    say_aside,
     say_findings,
     table,
 )
 from headwater.cli.up import listen
-from headwater.errors import BadInput, HeadwaterError
+from headwater.errors import BadInput, HeadwaterError, KeyUnavailable
 from headwater.model import Response, Source, SourceState
 from headwater.settings import Settings, load, names_of
 from headwater.wire import Parts
 
+if TYPE_CHECKING:
+    from headwater.app.backup import Manifest
+
 x = typer.Typer(help="The token for X's API, and how much of the month's budget is used.", no_args_is_help=True)
+keys = typer.Typer(help="The keys that encrypt passwords and tokens.", no_args_is_help=True)
 schema = typer.Typer(help="The schema of the database.", no_args_is_help=True)
 PROBE_BYTES = 1024 * 1024
 _SAMPLE = b"""<rss version="2.0"><channel><title>Sample</title><item><title>One</title></item></channel></rss>"""
@@ -85,13 +91,15 @@ def make_backup(
     as_json: Json = False,
 ) -> None:
     """Write the whole store into one file. Headwater may run meanwhile. The key is not in it: keep that, too."""
+    from headwater.app import backup  # it loads the definitions of all tables, which `headwater up` never needs
+
     with opened_parts() as parts:
         require_store(parts)
         found = backup.write(
             parts.db,
             file,
             images=wire.image_folder(parts.settings) if images else None,
-            key_id=wire.present_key(parts),
+            key_id=next(iter(wire.present_keys(parts)), None),
             now=parts.now(),
             replace=replace,
         )
@@ -108,9 +116,12 @@ def restore_backup(
     as_json: Json = False,
 ) -> None:
     """Fill an empty store from a backup, of SQLite or PostgreSQL. All of it, or nothing, is restored."""
+    from headwater.app import backup
+
     with opened_parts() as parts, backup.opened(file) as archive:
-        folder, key = wire.image_folder(parts.settings), wire.present_key(parts)
-        found = backup.restore(parts.db, archive, images=folder, key_id=key, any_key=any_key)
+        folder, keys_here = wire.image_folder(parts.settings), wire.present_keys(parts)
+        with wire.opened_by_owner(parts) as (db, role):
+            found = backup.restore(db, archive, images=folder, key_ids=keys_here, any_key=any_key, app_role=role)
         wire.prepare_store(parts)
     _say_backup(found, file, as_json)
 
@@ -192,6 +203,78 @@ def _say_revision(parts: Parts, as_json: bool) -> None:
     json_line({"revision": revision}) if as_json else say(f"The schema is at {revision or 'base (empty)'}.")
 
 
+@keys.command("list")
+def list_keys(as_json: Json = False) -> None:
+    """List the keys that are here or needed, and how many secrets are encrypted with each."""
+    with opened() as (parts, _):
+        found = instance.key_uses(parts.db, parts.vault, wire.present_keys(parts))
+    if as_json:
+        for one in found:
+            json_line(one._asdict())
+    else:
+        table("", ("key", "state", "secrets"), found)
+    exit_if(sum(one.state == "missing" for one in found))
+
+
+@keys.command("rotate")
+def rotate_keys(as_json: Json = False) -> None:
+    """Encrypt everything with a new key. Headwater may run meanwhile. If it was stopped, run it again."""
+    with opened() as (parts, _):
+        present = wire.present_keys(parts)
+        uses = instance.key_uses(parts.db, parts.vault, present)
+        is_finished = not any(one.secrets for one in uses if one.state == "other")
+        if parts.makes_keys and present and is_finished:
+            instance.add_key(parts.key_file)
+        elif not parts.makes_keys and is_finished:
+            raise BadInput(_NEXT_KEY)
+        done = instance.reseal(parts.db, parts.vault, parts.now())
+        key = parts.vault.key_id
+    if as_json:
+        json_line({"key": key, "encrypted": done.done, "lost": done.lost})
+    else:
+        say(f"{done.done} secrets are encrypted with the key {key} now.")
+        if parts.makes_keys:
+            say("Keep a copy of secret.key. Backups from before need its old keys.")
+    if done.lost:
+        say_aside(f"{done.lost} secrets need keys that are not here. `headwater keys list` names them.")
+    exit_if(done.lost)
+
+
+_NEXT_KEY = (
+    "Everything is encrypted with the present key, which the settings give. To change it, give the new key in "
+    "HEADWATER_SECRET_KEY (or by its command) and the present one in HEADWATER_OTHER_SECRET_KEYS, restart, and run "
+    "this again."
+)
+
+
+@keys.command("forget")
+def forget_key(
+    key: Annotated[str, typer.Argument(help="Id of the key, as `headwater keys list` shows it.")], as_json: Json = False
+) -> None:
+    """Take an old key out of secret.key. Refused if anything is encrypted with it."""
+    with opened() as (parts, _):
+        for one in instance.key_uses(parts.db, parts.vault, wire.present_keys(parts)):
+            if one.id == key and (one.secrets or one.state == "current"):
+                why = f"{one.secrets} secrets are encrypted with it" if one.secrets else "it is the present one"
+                raise BadInput(f"The key {key} is needed: {why}. `headwater keys rotate` brings another one.")
+        parts.db.write_now(instance.forget_key, parts.key_file, key)
+    json_line({"key": key, "forgotten": True}) if as_json else say(
+        "Forgotten. Backups that need it cannot be read any more."
+    )
+
+
+@keys.command("create")
+def create_key(as_json: Json = False) -> None:
+    """Make a new key where the old one is lost. What was encrypted with that one has to be given again."""
+    with opened() as (parts, _):
+        if not parts.makes_keys:
+            raise BadInput("The key is in the settings. Change it there.")
+        if parts.key_file.present():
+            raise BadInput("There is a key. `headwater keys rotate` makes a new one.")
+        made = parts.db.write_now(instance.create_key, parts.key_file)
+    json_line({"key": made}) if as_json else say(f"The key is {made} now. Keep a copy of {parts.key_file.path}.")
+
+
 @x.command("token")
 def set_x_token(as_json: Json = False) -> None:
     """Store the token for X's API, encrypted. It is prompted for, or read from standard input."""
@@ -231,12 +314,6 @@ def x_status(as_json: Json = False) -> None:
     say(f"{state.sources} sources; the next month begins {ago(state.month_ends, now)}.")
 
 
-class Finding(NamedTuple):
-    what: str
-    ok: bool
-    detail: str
-
-
 async def examine() -> list[Finding]:
     return [finding async for finding in _findings()]
 
@@ -257,10 +334,18 @@ async def _findings() -> AsyncIterator[Finding]:
         yield _database(parts)
         yield _file(parts)
         yield _tenants(parts)
+        yield _keys(parts)
         yield await _x_access(parts)
         yield await _parsing(parts)
         yield _compiled_parts()
         yield _port(parts)
+        if parts.settings.tls_certificate:
+            yield _tls(parts)
+        async for finding in wire.examine_cluster(parts):
+            yield finding
+        if not parts.follows_table:
+            figure = await log.examine_connector(parts.db, parts.settings.kafka_connect_url)
+            yield Finding("connector", figure.state == "ok", figure.advice or "running")
     finally:
         parts.close()
 
@@ -334,6 +419,29 @@ def _tenants(parts: Parts) -> Finding:
     return Finding("tenants", not several, f"row level security does not hold: {advice}")
 
 
+def _keys(parts: Parts) -> Finding:
+    """Whether everything that is encrypted can be decrypted with the keys that are here."""
+    try:
+        present = wire.present_keys(parts)
+        if not instance.is_there(parts.db):
+            return Finding("keys", True, "nothing is encrypted yet")
+        instance.check_schema(parts.db)
+        uses = instance.key_uses(parts.db, parts.vault, present)
+    except KeyUnavailable as error:
+        return Finding("keys", False, error.detail)
+    except HeadwaterError:
+        return Finding("keys", True, "unknown")  # the database says what is the matter with it
+    missing = [f"{one.secrets} with the key {one.id}" for one in uses if one.state == "missing"]
+    if missing:
+        return Finding(
+            "keys", False, f"secrets are encrypted with keys that are not here: {', '.join(missing)}. Bring them back "
+            "(a line of secret.key, or HEADWATER_OTHER_SECRET_KEYS), or give the passwords and tokens again",
+        )  # fmt: skip
+    old = sum(one.secrets for one in uses if one.state == "other")
+    rest = f"; {old} need an older one: `headwater keys rotate` changes that" if old else ""
+    return Finding("keys", True, f"{sum(one.secrets for one in uses)} secrets can be decrypted{rest}")
+
+
 async def _parsing(parts: Parts) -> Finding:
     parsers = wire.open_parsers(parts)
     answer = Response("http://sample.invalid/", 200, {}, _SAMPLE, datetime.now(UTC))
@@ -362,3 +470,13 @@ def _port(parts: Parts) -> Finding:
     except HeadwaterError as error:
         return Finding("port", False, error.detail)
     return Finding("port", True, f"{parts.settings.host}:{parts.settings.port} is free")
+
+
+def _tls(parts: Parts) -> Finding:
+    from headwater.server import certificate_of  # loads the web framework
+
+    try:
+        certificate_of(parts)
+    except HeadwaterError as error:
+        return Finding("TLS", False, error.detail)
+    return Finding("TLS", True, f"{parts.settings.tls_certificate} is valid, and its key fits")

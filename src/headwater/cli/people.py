@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Annotated
 
 import typer
+from sqlalchemy import Connection
 
 from headwater import wire
-from headwater.app import account, people
+from headwater.accounts.openid import Provider
+from headwater.app import account, instance, people
 from headwater.app.account import TokenJson
-from headwater.app.people import InvitationJson, PersonJson, TenantJson
+from headwater.app.people import AuditRow, InvitationJson, PersonJson, TenantJson
 from headwater.app.shapes import shaped
-from headwater.cli.session import Json, ago, json_line, json_lines, opened, say, table
+from headwater.cli.session import Json, ago, json_line, json_lines, opened, output, run_async, say, table
 from headwater.errors import BadInput
 from headwater.model import Reader
+from headwater.store.people.accounts import Person
 from headwater.wire import Parts
 
 app = typer.Typer(help="The people who use this Headwater, and its tenants.", no_args_is_help=True)
+oidc = typer.Typer(help="The OpenID Connect provider at which people sign in.", no_args_is_help=True)
 tokens = typer.Typer(help="Tokens for programs that use the API.", no_args_is_help=True)
 
 TenantName = Annotated[
@@ -36,6 +41,12 @@ def _within(tenant: str | None) -> Iterator[tuple[Parts, Reader]]:
         yield parts, parts.db.read_now(people.reader_in, tenant, owner)
 
 
+def _change(change: Callable[[Connection, Reader, int, str], Person], tenant: str | None, who: str, to: str) -> Person:
+    with _within(tenant) as (parts, reader):
+        person = parts.db.read_now(people.named, reader, who)
+        return parts.db.write_now(change, reader, person.id, to)
+
+
 @app.command("list")
 def list_people(tenant: TenantName = None, as_json: Json = False) -> None:
     """List the people of a tenant, and who is invited."""
@@ -49,6 +60,47 @@ def list_people(tenant: TenantName = None, as_json: Json = False) -> None:
     rows = [(str(one.id), one.name, one.email or "", one.role, ago(one.seen_at, now)) for one in found]
     rows += [("", "", one.email, one.role, f"invited {ago(one.created_at, now)}") for one in invited]
     table("", ("id", "name", "e-mail", "role", "last seen"), rows)
+
+
+@app.command("audit")
+def show_audit(
+    limit: Annotated[int, typer.Option(help="How many rows, the newest first.", min=1)] = 50,
+    everything: Annotated[bool, typer.Option("--all", help="All rows.")] = False,
+    resource: Annotated[str | None, typer.Option(help="Only what was done with these, such as person.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV for a spreadsheet.")] = False,
+    tenant: TenantName = None,
+    as_json: Json = False,
+) -> None:
+    """Show who changed what in a tenant."""
+    with _within(tenant) as (parts, reader):
+        now, wanted = parts.now(), sys.maxsize if everything else limit
+        with output(None) as out:
+            if as_csv:
+                out.write(people.audit_heading("csv"))
+            for rows in _audit_pages(parts, reader, wanted, resource):
+                if as_csv or as_json:
+                    out.write(people.audit_lines(rows, "csv" if as_csv else "jsonl"))
+                else:
+                    table("", ("when", "who", "what", "id", "detail", "from"), [_audit_row(one, now) for one in rows])
+
+
+def _audit_pages(parts: Parts, reader: Reader, wanted: int, resource: str | None) -> Iterator[list[AuditRow]]:
+    before = None
+    while wanted > 0:
+        most = min(wanted, people.EXPORTED_AT_ONCE)
+        rows = parts.db.read_now(people.audit_page, reader, before=before, limit=most, resource=resource)
+        if not rows:
+            return
+        yield rows
+        before, wanted = rows[-1].id, wanted - len(rows)
+
+
+def _audit_row(one: AuditRow, now: datetime) -> tuple[str, ...]:
+    who = one.user_name or "who runs this Headwater"
+    return (
+        ago(one.at, now), who, people.ACTIONS.get(one.action, one.action), one.resource_id or "", one.detail or "",
+        one.address or one.agent or "",
+    )  # fmt: skip
 
 
 @app.command("invite")
@@ -75,9 +127,7 @@ def give_role(
     as_json: Json = False,
 ) -> None:
     """Give somebody another role. It counts from their next request on."""
-    with _within(tenant) as (parts, reader):
-        person = parts.db.read_now(people.named, reader, who)
-        changed = parts.db.write_now(people.give_role, reader, person.id, role)
+    changed = _change(people.give_role, tenant, who, role)
     json_line(shaped(PersonJson, changed)) if as_json else say(f"{changed.name} is {changed.role} now.")
 
 
@@ -89,9 +139,7 @@ def set_email(
     as_json: Json = False,
 ) -> None:
     """Set the e-mail address with which somebody signs in."""
-    with _within(tenant) as (parts, reader):
-        person = parts.db.read_now(people.named, reader, who)
-        changed = parts.db.write_now(people.set_email, reader, person.id, email)
+    changed = _change(people.set_email, tenant, who, email)
     json_line(shaped(PersonJson, changed)) if as_json else say(f"{changed.name} signs in as {changed.email} now.")
 
 
@@ -130,17 +178,17 @@ def login_link(who: Who, tenant: TenantName = None, as_json: Json = False) -> No
 @app.command("identity")
 def link_identity(
     who: Who,
-    subject: Annotated[str, typer.Argument(help="The `sub` of their access tokens.")],
+    subject: Annotated[str, typer.Argument(help="The `sub` of their tokens.")],
     tenant: TenantName = None,
     as_json: Json = False,
 ) -> None:
-    """Say who somebody is at the issuer that HEADWATER_JWT_ISSUER names."""
+    """Say who somebody is at the issuer in HEADWATER_JWT_ISSUER or, without one, at the OpenID Connect provider."""
     with _within(tenant) as (parts, reader):
         person = parts.db.read_now(people.named, reader, who)
-        issuer = parts.settings.jwt_issuer
+        issuer = parts.settings.jwt_issuer or parts.settings.oidc_issuer
         if issuer is None:
-            raise BadInput("HEADWATER_JWT_ISSUER is not set. Set it first.")
-        parts.db.write_now(people.link_identity, person, issuer, subject, parts.now())
+            raise BadInput("Neither HEADWATER_JWT_ISSUER nor HEADWATER_OIDC_ISSUER is set. Set one first.")
+        parts.db.write_now(people.link_identity, person.reader, issuer, subject, parts.now())
     json_line({"id": person.id, "subject": subject}) if as_json else say(f"{subject} is {person.name} now.")
 
 
@@ -150,6 +198,54 @@ def drop_keys(as_json: Json = False) -> None:
     with opened() as (parts, _):
         count = parts.db.write_now(account.forget_keys)
     json_line({"dropped": count}) if as_json else say(f"{count} keys deleted.")
+
+
+@oidc.command("status")
+def oidc_status(as_json: Json = False) -> None:
+    """Show what to register at the provider, ask it who it is, and say who may come in."""
+    with opened() as (parts, _):
+        provider, welcome = _provider(parts), parts.welcome
+        found = run_async(provider.metadata())
+        secret = run_async(wire.oidc_secret(parts))
+    client = provider.client
+    if as_json:
+        json_line({"issuer": client.issuer, "client_id": client.client_id, "callback": client.callback,
+                   "authorization_endpoint": found.authorization_endpoint, "secret": secret is not None,
+                   "join_tenant": welcome.tenant, "domains": sorted(welcome.domains)})  # fmt: skip
+        return
+    say(f"{client.name} answers as {client.issuer}. People sign in at {found.authorization_endpoint}.")
+    say(f"Register there: client {client.client_id}, redirect address {client.callback}.")
+    say("There is a secret." if secret is not None else "There is no secret: the client has to be a public one.")
+    who = f", and everybody of {', '.join(sorted(welcome.domains))} into {welcome.tenant}" if welcome.tenant else ""
+    say(f"Who is linked or invited may come in{who}.")
+
+
+@oidc.command("secret")
+def set_oidc_secret(as_json: Json = False) -> None:
+    """Store this Headwater's secret at the provider, encrypted. It is prompted for, or read from standard input."""
+    typed = typer.prompt("Client secret", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
+    secret = typed.strip()
+    if not secret:
+        raise BadInput("There was no secret.")
+    with opened() as (parts, _):
+        if parts.settings.oidc_client_secret:
+            raise BadInput("HEADWATER_OIDC_CLIENT_SECRET is set and overrides a stored secret. Unset it first.")
+        parts.db.write_now(instance.store_oidc_secret, parts.seal(secret), parts.now())
+    json_line({"kept": True}) if as_json else say("Stored.")
+
+
+@oidc.command("forget")
+def forget_oidc_secret(as_json: Json = False) -> None:
+    """Delete the stored secret."""
+    with opened() as (parts, _):
+        forgotten = parts.db.write_now(instance.forget_oidc_secret)
+    json_line({"forgotten": forgotten}) if as_json else say("Deleted." if forgotten else "There was none.")
+
+
+def _provider(parts: Parts) -> Provider:
+    if parts.provider is None:
+        raise BadInput("There is no provider. Set HEADWATER_OIDC_ISSUER and HEADWATER_OIDC_CLIENT_ID.")
+    return parts.provider
 
 
 @app.command("tenants")

@@ -9,8 +9,18 @@ import typer
 
 from headwater.app import pool
 from headwater.app.pool import TierJson
-from headwater.cli.session import Json, SourceName, exit_if, json_line, json_lines, opened, output, say, table
-from headwater.errors import BadInput
+from headwater.cli.session import (
+    Json,
+    SourceName,
+    exit_if,
+    json_line,
+    json_lines,
+    opened,
+    output,
+    read_file,
+    say,
+    table,
+)
 from headwater.follow.pool import Assignment
 
 app = typer.Typer(help="The pool: sources that are watched for everybody, by category and tier.", no_args_is_help=True)
@@ -25,10 +35,7 @@ def import_pool(
     as_json: Json = False,
 ) -> None:
     """Put the sources of a list into the pool and follow them. Doing it twice changes nothing."""
-    try:
-        candidates = pool.read_list(file.read_bytes() if file else None)
-    except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+    candidates = pool.read_list(read_file(file) if file else None)
     with opened(or_new=True) as (parts, owner):
         done = parts.db.write_now(pool.import_list, owner, candidates, parts.now())
     inactive = sum(not one.is_active for one in candidates)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import sys
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -14,7 +17,7 @@ import orjson
 import typer
 
 from headwater import wire
-from headwater.app import instance
+from headwater.app import instance, people
 from headwater.app.shapes import shaped
 from headwater.errors import BadInput, HeadwaterError, StoreMissing
 from headwater.model import Reader
@@ -33,6 +36,7 @@ PostId = Annotated[int, typer.Argument(help="Id of a post.", min=1)]
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
+current_command: ContextVar[str] = ContextVar("command", default="")
 # Bell, backspace and the like. A title must not play tricks with the terminal.
 _CONTROL_CODES = dict.fromkeys((7, 8, 11, 12, 13))
 
@@ -51,9 +55,19 @@ def opened_parts(**given: Any) -> Iterator[Parts]:
     wire.configure_logs(loaded.settings.log_level, loaded.settings.log_format)
     parts = wire.open_parts(loaded)
     try:
-        yield parts
+        with people.acting(None, _agent(), parts.now):
+            yield parts
     finally:
         parts.close()
+
+
+def _agent() -> str:
+    """Returns the command and whose shell it runs in, for the audit log."""
+    try:
+        who = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a user without a name
+        who = f"user {os.getuid()}"
+    return f"headwater {current_command.get()} ({who})"
 
 
 @contextmanager
@@ -64,10 +78,12 @@ def opened(*, or_new: bool = False) -> Iterator[tuple[Parts, Reader]]:
     """
     with opened_parts() as parts:
         if or_new and not instance.is_there(parts.db):
-            yield parts, wire.prepare_store(parts)
+            owner = wire.prepare_store(parts)
         else:
             require_store(parts)
-            yield parts, instance.owner(parts.db)
+            owner = instance.owner(parts.db)
+        with people.acting(owner, _agent(), parts.now):
+            yield parts, owner
 
 
 _NO_STORE = (
@@ -144,6 +160,13 @@ def say_aside(words: str) -> None:
     """Says something on standard error, beside the output of the command."""
     sys.stderr.write(words.translate(_CONTROL_CODES) + "\n")
     sys.stderr.flush()
+
+
+def read_file(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
 
 
 @contextmanager

@@ -58,22 +58,13 @@ def add(
     A source that was retired is visited again.
     """
     settings = source_settings(given)
+    chosen: dict[str, Any] = {"folder": folder, "kind": kind, "settings": settings, "refresh_interval": every}
     failed = 0
     with opened(or_new=True) as (parts, owner):
         for address in addresses:
             try:
                 added = parts.db.write_now(
-                    sources.follow_at,
-                    owner,
-                    address,
-                    parts.now(),
-                    folder=folder,
-                    seal=parts.credential,
-                    kind=kind,
-                    settings=settings,
-                    most=parts.settings.max_sources,
-                    refresh_interval=every,
-                    usual=parts.usual_interval,
+                    sources.follow_at, owner, address, parts.now(), **chosen, **parts.follow_terms
                 )
             except BadInput as error:
                 if len(addresses) == 1:

@@ -50,7 +50,7 @@ def run(
         how = config.options()
         how = how._replace(dry=how.dry or dry_run)
         folder = parts.folding_with(embeddings=config.use_embedding_model is True, field="--embeddings")
-        decisions = stories.fold_now(parts.db, folder, posts, how, parts.now, batch_size=config.batch_size)
+        decisions = groups.fold_now(parts.db, folder, posts, how, parts.now, batch_size=config.batch_size)
     joined = [one for one in decisions if one.rule != "first"]
     if as_json:
         json_line({"decided": len(decisions), "joined": [shaped(DecisionJson, one) for one in joined]})

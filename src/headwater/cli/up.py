@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 import tempfile
+import threading
 import webbrowser
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,17 +17,25 @@ import typer
 
 from headwater import wire
 from headwater.app import instance, sources
+from headwater.app.fleet import miners, telemetry, treasury
+from headwater.app.fleet.miners import NewMiner
+from headwater.app.fleet.telemetry import NewReading
+from headwater.app.fleet.treasury import NewTrade
 from headwater.cli.session import Json, opened_parts, run_async, say
-from headwater.errors import BadSetting
+from headwater.errors import BadSetting, StoreUnavailable
+from headwater.model import Reader
 from headwater.settings import CONFIG, Settings, load
 from headwater.wire import Parts
 
 if TYPE_CHECKING:
+    from headwater.sim.fleet import SimReading
     from headwater.sim.internet import Internet, Site
 
 HostOption = Annotated[str | None, typer.Option(help="Address to listen on.")]
 PortOption = Annotated[int | None, typer.Option(help="Port to listen on.")]
 CHECK_SECONDS = 15
+REPORT_SECONDS = 60.0
+FLEET_HISTORY = timedelta(days=2)
 
 
 def up(
@@ -56,8 +68,16 @@ def demo(
         parts.is_demo = True
         try:
             follow_all(parts, there.sites)
+            stop = threading.Event()
+            fleet = set_up_fleet(parts, seed)
+            telling = threading.Thread(target=keep_reporting, args=(parts, fleet, seed, stop), daemon=True)
+            telling.start()
             say("This is a demonstration: its sources are simulated, and its data is deleted when it ends.\n")
-            _serve(parts, open_browser=browser, is_demo=True)
+            try:
+                _serve(parts, open_browser=browser, is_demo=True)
+            finally:
+                stop.set()
+                telling.join()
         finally:
             parts.close()
 
@@ -86,6 +106,59 @@ def follow_all(parts: Parts, sites: list[Site]) -> None:
             kind=kind,
             settings=options,
         )
+
+
+def set_up_fleet(parts: Parts, seed: int) -> list[int]:
+    """Gives the owner the simulated machines, their readings of two days and trades. Returns the machines' ids."""
+    from headwater.sim import fleet
+
+    owner, now = wire.prepare_store(parts), parts.now()
+    ids = []
+    for one in fleet.MACHINES:
+        wanted = NewMiner(
+            name=one.name,
+            site=one.site,
+            actual_hashrate_th=one.hashrate_th,
+            actual_power_w=one.power_w,
+            electricity_usd_per_kwh=one.usd_per_kwh,
+            purchase_usd=one.purchase_usd,
+        )
+        ids.append(parts.db.write_now(miners.add, owner, wanted, now).id)
+    for number, trade in enumerate(fleet.TRADES):
+        at = now - timedelta(days=trade.days_ago)
+        entered = NewTrade(side=trade.side, btc=trade.btc, usd=trade.usd, traded_at=at)
+        parts.db.write_now(treasury.trade, owner, entered, f"demo {number}", now)
+    _report_history(parts, owner, ids, seed, now)
+    return ids
+
+
+def _report_history(parts: Parts, owner: Reader, ids: list[int], seed: int, now: datetime) -> None:
+    """Sends the readings of the last two days as they would have come, and lets the watch look at the last hour."""
+    from headwater.sim import fleet
+
+    times = [now - fleet.EVERY * back for back in range(FLEET_HISTORY // fleet.EVERY, 0, -1)]
+    came = [one for at in times for one in fleet.readings_at(at, now, seed)]
+    for since, until in ((now - 2 * FLEET_HISTORY, now - fleet.SILENT_FOR), (now - fleet.SILENT_FOR, now)):
+        batch = _batch(ids, (one for one in came if since < one.at <= until))
+        parts.db.write_now(telemetry.take, owner, batch, 2 * FLEET_HISTORY, until)
+    for back in range(12, -1, -1):
+        parts.db.write_now(telemetry.look, now - timedelta(minutes=5 * back))
+
+
+def keep_reporting(parts: Parts, ids: list[int], seed: int, stop: threading.Event) -> None:
+    """Lets the simulated machines report until `stop` is set."""
+    from headwater.sim import fleet
+
+    begins, owner = parts.now(), instance.owner(parts.db)
+    while not stop.wait(REPORT_SECONDS):
+        at = parts.now()
+        with contextlib.suppress(StoreUnavailable):  # the next report comes in a minute
+            batch = _batch(ids, fleet.readings_at(at, begins, seed))
+            parts.db.write_now(telemetry.take, owner, batch, FLEET_HISTORY, at)
+
+
+def _batch(ids: list[int], readings: Iterable[SimReading]) -> list[NewReading]:
+    return [NewReading(ids[one.place], one.at, one.hashrate_th, one.power_w, one.temperature_c) for one in readings]
 
 
 def _serve(parts: Parts, *, crawl: bool = True, open_browser: bool = False, is_demo: bool = False) -> None:

@@ -6,7 +6,7 @@ decided in the meantime, and its own last transaction may have failed. Only one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,7 +47,7 @@ class FoldOptions(NamedTuple):
 EVERYTHING = FoldOptions()
 
 
-class Folding:
+class StoryFolding:
     """Decides which posts are one story, for one process. `level` is stories, repeats or off.
 
     `arriving` says what is folded of the posts that arrive, `batch` of them in one transaction. If that is a dry run,
@@ -71,7 +71,9 @@ class Folding:
         self._engine: Engine | None = None
         self._seq = 0
         self._expired_at: datetime | None = None
-        self._provisional: dict[int, PostText] = {}  # from the last transaction, which may not have committed
+        # From the last transaction, which may not have committed:
+        self._provisional: dict[int, PostText] = {}
+        self._met: list[Found] = []
 
     @property
     def trouble(self) -> str | None:
@@ -100,13 +102,15 @@ class Folding:
         if self._level == "off" or self._arriving.dry:
             return
         now = events[-1].created_at
+        read = [(event, POST_STORED.read(event).post_id) for event in events]
         stored, changed = (
-            list(dict.fromkeys(POST_STORED.read(event).post_id for event in events if event.kind == kind.name))
+            list(dict.fromkeys(post_id for event, post_id in read if event.kind == kind.name))
             for kind in (POST_STORED, POST_CHANGED)
         )
         stories.lock_decisions(conn)
         engine = self._current_index(conn, now)
-        self._fold(conn, engine, [*stored, *self._reopen(conn, engine, changed)], now, self._arriving)
+        traces = {post_id: event.traceparent for event, post_id in read}
+        self._fold(conn, engine, [*stored, *self._reopen(conn, engine, changed)], now, self._arriving, traces)
 
     def _reopen(self, conn: Connection, engine: Engine, post_ids: Sequence[int]) -> list[int]:
         """Drops the decisions about edited posts that stand alone: they may repeat another now. Returns these posts."""
@@ -117,14 +121,23 @@ class Folding:
         return alone
 
     def _fold(
-        self, conn: Connection, engine: Engine, post_ids: Sequence[int], now: datetime, options: FoldOptions
+        self,
+        conn: Connection,
+        engine: Engine,
+        post_ids: Sequence[int],
+        now: datetime,
+        options: FoldOptions,
+        traces: Mapping[int, str | None] = {},
     ) -> list[Decision]:
         known = stories.decided(conn, post_ids)
         posts = stories.texts(conn, [post_id for post_id in post_ids if post_id not in known])
         self._provisional = {post.id: post for post in posts}
         decisions = self._decide(conn, engine, posts, options)
         if not options.dry:
-            write_decisions(conn, decisions, posts, now)
+            write_decisions(conn, decisions, posts, now, traces)
+            met = [one for one in engine.meetings if options.accepts(one)]
+            join_stories(conn, [*self._met, *met], now)
+            self._met = met
         return decisions
 
     def _current_index(self, conn: Connection, now: datetime) -> Engine:
@@ -188,15 +201,42 @@ def placed(post_id: int, found: Found | None, places: dict[int, Decision], apart
     return Decision(post_id, leader.story_id, repeat_id, found.rule, found.score, found.why)
 
 
-def write_decisions(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText], now: datetime) -> None:
-    """Writes decisions about these posts, what the posts that joined a story say, and their events."""
+def write_decisions(
+    conn: Connection,
+    decisions: Sequence[Decision],
+    posts: Sequence[PostText],
+    now: datetime,
+    traces: Mapping[int, str | None] = {},
+) -> None:
+    """Writes decisions about these posts, what the posts that joined a story say, and their events.
+
+    `traces` are those of the posts: what becomes of a post is part of the trace of its visit.
+    """
     stories.save(conn, decisions, now)
     tellings.save(conn, _told(conn, decisions, posts))
-    _publish_joined(conn, decisions, posts, now)
+    _publish_joined(conn, decisions, posts, now, traces)
 
 
-def _told(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText]) -> Iterator[Telling]:
-    """Yields what the posts that joined a story say that its earlier tellings did not."""
+def join_stories(conn: Connection, meetings: Sequence[Found], now: datetime) -> None:
+    """Makes one of each two stories that turned out to be one, named by a post of each. Those that are one stay so."""
+    for one in meetings:
+        places = stories.decided(conn, [one.post_id, one.with_id])
+        if len(places) < 2:
+            continue
+        mine, its = (place.decision.story_id for place in places.values())
+        moved = stories.meet(conn, mine, its, one.score, one.why, now)
+        if not moved:
+            continue
+        posts = stories.texts(conn, [decision.post_id for decision in moved])
+        first = [post for post in posts if post.id == moved[0].post_id]
+        tellings.save(conn, _told(conn, moved[:1], first, later={decision.post_id for decision in moved}))
+        _publish_joined(conn, moved, posts, now)
+
+
+def _told(
+    conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText], later: Set[int] = frozenset()
+) -> Iterator[Telling]:
+    """Yields what the posts that joined a story say that its earlier tellings did not. `later` are in it as well."""
     from headwater.dedup import claims
 
     joined = {one.post_id: one for one in decisions if one.rule != "first"}
@@ -207,7 +247,7 @@ def _told(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostT
         story_id, telling = joined[post.id].story_id, claims.said(post.title, post.text)
         if story_id not in earlier:
             mine = {one for one in joined if joined[one].story_id == story_id}
-            before = [one for one in tellings.original(conn, story_id) if one.id not in mine]
+            before = [one for one in tellings.original(conn, story_id) if one.id not in mine | later]
             earlier[story_id] = {one.id: claims.said(one.title, one.text) for one in before}
         known, one = earlier[story_id], joined[post.id]
         if one.rule == "exact":
@@ -254,12 +294,22 @@ def part_for_tenant(conn: Connection, story_id: int, post_id: int, who: Reader, 
     return left
 
 
-def _publish_joined(conn: Connection, decisions: Sequence[Decision], posts: Sequence[PostText], now: datetime) -> None:
+def _publish_joined(
+    conn: Connection,
+    decisions: Sequence[Decision],
+    posts: Sequence[PostText],
+    now: datetime,
+    traces: Mapping[int, str | None] = {},
+) -> None:
     sources = {post.id: post.source_id for post in posts}
-    joined = [one for one in decisions if one.rule != "first"]
-    outbox.append(
-        conn, [STORY_JOINED(_joining(one, sources[one.post_id]), once=_once(one, now)) for one in joined], now
-    )
+    joined = [
+        STORY_JOINED(_joining(one, sources[one.post_id]), once=_once(one, now))._replace(
+            traceparent=traces.get(one.post_id)
+        )
+        for one in decisions
+        if one.rule != "first"
+    ]
+    outbox.append(conn, joined, now)
 
 
 def _joining(one: Decision, source_id: int) -> Joining:

@@ -1,1 +1,1 @@
-"""What processes coordinate: locks."""
+"""What processes share beside the store: locks, limits, a cache, and what others may see of visits."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import NamedTuple, Protocol
@@ -30,6 +30,15 @@ class Locks(Protocol):
 
     async def release(self, name: str, owner: str) -> bool:
         """Releases the lock. Returns False, and does nothing, if this owner no longer holds it."""
+
+    async def acquire_free(self, names: Sequence[str], owner: str, lease: timedelta) -> dict[str, int]:
+        """Acquires those of these locks that nobody holds. Returns their tokens by name."""
+
+    async def release_all(self, names: Sequence[str], owner: str) -> None:
+        """Releases those of these locks that this owner still holds."""
+
+    async def close(self) -> None:
+        """Closes connections that are open for locks alone."""
 
 
 class HeldLock(NamedTuple):
@@ -63,6 +72,20 @@ async def hold(locks: Locks, name: str, lease: timedelta, patience: timedelta) -
         yield HeldLock(locks, name, owner, token)
     finally:
         await locks.release(name, owner)
+
+
+@asynccontextmanager
+async def hold_free(locks: Locks, names: Sequence[str], lease: timedelta) -> AsyncIterator[dict[str, int]]:
+    """Holds those of these locks that are free for a block, and yields their tokens by name. The others are left alone.
+
+    The lease must outlast the block: it is not renewed.
+    """
+    owner = uuid.uuid4().hex
+    tokens = await locks.acquire_free(names, owner, lease)
+    try:
+        yield tokens
+    finally:
+        await locks.release_all(list(tokens), owner)
 
 
 async def _acquire(locks: Locks, name: str, owner: str, lease: timedelta) -> int:

@@ -6,7 +6,7 @@ the last one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -47,6 +47,14 @@ class RedisLocks:
     async def release(self, name: str, owner: str) -> bool:
         async with _translated():
             return bool(await self._release(keys=[name], args=[owner]))
+
+    async def acquire_free(self, names: Sequence[str], owner: str, lease: timedelta) -> dict[str, int]:
+        tokens = {name: await self.acquire(name, owner, lease) for name in names}
+        return {name: token for name, token in tokens.items() if token is not None}
+
+    async def release_all(self, names: Sequence[str], owner: str) -> None:
+        for name in names:
+            await self.release(name, owner)
 
     async def close(self) -> None:
         await self._redis.aclose()

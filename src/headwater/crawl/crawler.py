@@ -16,6 +16,7 @@ from headwater.crawl.record import record
 from headwater.crawl.visit import document, listing
 from headwater.crawl.visit.shared import VisitTools, failed, lease_is_too_short
 from headwater.errors import SourceFailure, StoreUnavailable
+from headwater.ids import current_trace, new_trace
 from headwater.model import DueSource, SavedVisit, Visit
 from headwater.store.db import Database
 from headwater.store.sources import leases
@@ -87,6 +88,8 @@ class Crawler:
         if lease_is_too_short(due, self._tools):
             return  # it waited too long here; the lease expires and the source is due again
         tools, started_at = self._tools, self._tools.now()
+        trace = new_trace()
+        current_trace.set(trace)  # of this task alone
         if due.is_asked and tools.fetch_first:
             tools = tools._replace(fetch=tools.fetch_first)
         if tools.kinds[due.source.kind].has_listings:
@@ -102,7 +105,7 @@ class Crawler:
                 f"Headwater could not handle this source ({type(error).__name__}). This is a bug in Headwater."
             )
             finished = failed(due, reason, started_at, 0.0, tools)
-        self._finished.put_nowait(finished)
+        self._finished.put_nowait(finished._replace(traceparent=trace))
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._visiting.pop(task, None)

@@ -14,17 +14,19 @@ from headwater import urls
 from headwater.crawl.visit.walk import Checkpoint
 from headwater.errors import BadAddress, SourceFailure
 from headwater.events import catalogue
-from headwater.events.catalogue import PostFacts, SourceFacts, SourceTrouble
-from headwater.model import Event, Item, Post, Response, SavedVisit, SourceState, StoredPost, Visit
+from headwater.events.catalogue import MarketFacts, PostFacts, SourceFacts, SourceTrouble
+from headwater.model import Event, Item, MarketDay, Post, Response, SavedVisit, SourceState, StoredPost, Visit
 from headwater.parse.pool import Parsers
 from headwater.store import posts, visits
 from headwater.store.db import Database
+from headwater.store.fleet import market
 from headwater.store.log import outbox
 from headwater.store.sources import hubs, leases
 from headwater.store.sources.hubs import HubReport, HubSubscription
 from headwater.store.visits import items
 from headwater.store.visits.items import KnownItem
 
+COIN = "BTC"
 log = structlog.get_logger(__name__)
 
 
@@ -33,7 +35,21 @@ def record(conn: Connection, finished: Sequence[Visit], now: datetime) -> list[S
     saved = visits.save(conn, finished, now)
     outbox.append(conn, [event for one in saved if one.accepted for event in events_of(one)], now)
     hubs.save_reports(conn, [heard for one in saved if (heard := heard_in(one))], now)
+    for one in saved:
+        if one.accepted and one.visit.days:
+            record_days(conn, one.visit.days, one.address, now)
     return saved
+
+
+def record_days(conn: Connection, days: Sequence[MarketDay], origin: str, now: datetime) -> list[MarketDay]:
+    """Writes days of the market. Returns and publishes those that are new or differ from what was known."""
+    changed = market.save_days(conn, days, origin, now)
+    if changed:
+        facts = MarketFacts(
+            market=COIN, first_day=changed[0].day, last_day=changed[-1].day, days=len(changed), origin=origin
+        )
+        outbox.append(conn, [catalogue.MARKET_UPDATED(facts, once=f"{origin}:{now.isoformat()}")], now)
+    return changed
 
 
 class PageTaken(NamedTuple):
@@ -81,7 +97,8 @@ def events_of(saved: SavedVisit) -> list[Event]:
     """Returns the events of what a visit changed. Pure."""
     events = post_events(saved.visit.source_id, saved.posts)
     change = _change_of_health(saved)
-    return [*events, change] if change else events
+    trace = saved.visit.traceparent
+    return [one._replace(traceparent=trace) for one in (*events, *([change] if change else ()))]
 
 
 def post_events(source_id: int, stored: Sequence[StoredPost]) -> list[Event]:
@@ -128,12 +145,7 @@ def report(saved: SavedVisit) -> dict[str, Any]:
             "source": saved.address,
             "source_id": visit.source_id,
             "outcome": visit.outcome if saved.accepted else "failed",
-            "new": saved.count("new"),
-            "updated": saved.count("edited") + saved.count("touched"),
-            "duplicates": saved.count("same"),
-            "watermark_updated": saved.watermark_updated,
-            "truncated": visit.facts is not None and visit.facts.truncated,
-            "gap": visit.facts is not None and visit.facts.gap,
+            **saved.brought(),
             "unfinished": visit.unfinished,
             "seconds": round(visit.seconds, 3),
             "error": error,

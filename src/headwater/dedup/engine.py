@@ -15,7 +15,7 @@ from typing import NamedTuple
 import structlog
 
 from headwater.dedup.repeat_index import RepeatIndex
-from headwater.dedup.repeats import Decision, Posting
+from headwater.dedup.repeats import Posting, RepeatDecision
 from headwater.dedup.stories import THRESHOLD, Embed, StoryIndex
 from headwater.model import PostText
 
@@ -41,7 +41,8 @@ class Found(NamedTuple):
 
 
 class Engine:
-    """`trouble` says what went wrong when stories were last looked for; repeats are found all the same."""
+    """`trouble` says what went wrong when stories were last looked for; repeats are found all the same. `meetings` are
+    stories that turned out to be one, named by a post of each, when posts were last decided about."""
 
     def __init__(
         self, *, window_seconds: float, stories: bool = True, embeddings: bool = False, threshold: float = THRESHOLD
@@ -51,6 +52,7 @@ class Engine:
         if stories:
             self._stories = StoryIndex(window_seconds=window_seconds, threshold=threshold, embed=_embed(embeddings))
         self.trouble: str | None = None
+        self.meetings: list[Found] = []
 
     def decide(
         self,
@@ -73,6 +75,7 @@ class Engine:
         told_of = self._same_event([self._kept_apart(postings[place]) for place in rest], story_seconds)
         for place, told in zip(rest, told_of, strict=True):
             found[place] = told
+        self.meetings = self._met()
         return found
 
     def know(self, posts: Sequence[PostText], *, apart: Mapping[int, set[int]] = {}) -> None:
@@ -80,6 +83,7 @@ class Engine:
         postings = [_posting(post, apart.get(post.id, set()), None) for post in posts]
         self._repeats.add_many(postings)
         self._same_event([self._kept_apart(posting) for posting in postings if not posting.is_reply])
+        self._met()  # the store knows of these
 
     def forget(self, post: PostText) -> None:
         self._repeats.forget(post.id)
@@ -117,11 +121,15 @@ class Engine:
         found = [Found(one.post, one.leader, "story", one.score, one.why) if one else None for one in told]
         return found + [None] * left
 
+    def _met(self) -> list[Found]:
+        met = self._stories.take_meetings() if self._stories else []
+        return [Found(one.post, one.leader, "story", one.score, one.why) for one in met]
+
     @staticmethod
-    def _within(seconds: float, stories: StoryIndex, postings: list[Posting]) -> list[Decision | None]:
+    def _within(seconds: float, stories: StoryIndex, postings: list[Posting]) -> list[RepeatDecision | None]:
         """Returns the decisions about as many of these as can be made in this time."""
         until = time.monotonic() + seconds
-        told: list[Decision | None] = []
+        told: list[RepeatDecision | None] = []
         while len(told) < len(postings) and time.monotonic() < until:
             told += stories.add_many(postings[len(told) : len(told) + PORTION])
         return told

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from headwater.dedup.repeat_index import RepeatIndex
-from headwater.dedup.repeats import Decision, Posting
+from headwater.dedup.repeats import Posting, RepeatDecision
 from headwater.dedup.stories import StoryIndex
 from headwater.errors import BadInput
 
@@ -26,7 +26,7 @@ BATCH = 1000
 class Decider(Protocol):
     """Anything that decides: for each post, whom it joins, or None where it stands alone so far."""
 
-    def add_many(self, posts: Sequence[Posting], /) -> Sequence[Decision | None]: ...
+    def add_many(self, posts: Sequence[Posting], /) -> Sequence[RepeatDecision | None]: ...
 
 
 class LabelledPost(NamedTuple):
@@ -104,14 +104,25 @@ def shuffled(posts: Sequence[LabelledPost], seed: int) -> list[LabelledPost]:
 
 
 def grouped(posts: Sequence[Posting], engine: Decider) -> list[int]:
-    """For each post, the id of the post whose group it is in."""
+    """For each post, the id of the post whose group it is in. Stories that met are one group."""
     leader_of: dict[int, int] = {}
+    met: dict[int, int] = {}
     for start in range(0, len(posts), BATCH):
         batch = posts[start : start + BATCH]
         for post, decision in zip(batch, engine.add_many(batch), strict=True):
             leader = post.id if decision is None else decision.leader
             leader_of[post.id] = leader_of.get(leader, leader)
-    return [leader_of[post.id] for post in posts]
+        for meeting in engine.take_meetings() if isinstance(engine, StoryIndex) else ():
+            moved, kept = (_last(met, leader_of[post]) for post in (meeting.post, meeting.leader))
+            if moved != kept:
+                met[moved] = kept
+    return [_last(met, leader_of[post.id]) for post in posts]
+
+
+def _last(met: dict[int, int], leader: int) -> int:
+    while leader in met:
+        leader = met[leader]
+    return leader
 
 
 def agreement(groups: Sequence[int], stories: Sequence[str]) -> dict[str, float]:

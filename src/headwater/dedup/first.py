@@ -27,7 +27,7 @@ class Appearance(NamedTuple):
     missed_at: datetime | None
 
 
-class Telling(NamedTuple):
+class DatedTelling(NamedTuple):
     """When a post told a story. `is_claimed`: by its own claim; otherwise, when it was first seen."""
 
     post_id: int
@@ -39,7 +39,7 @@ class Telling(NamedTuple):
 class First(NamedTuple):
     """The first telling, and how long before the next source it was; None if no other source told it."""
 
-    telling: Telling
+    telling: DatedTelling
     lead: timedelta | None
 
 
@@ -52,14 +52,14 @@ class Lead(NamedTuple):
     median_lead: timedelta | None
 
 
-def told(appearances: Sequence[Appearance]) -> list[Telling]:
+def told(appearances: Sequence[Appearance]) -> list[DatedTelling]:
     """Returns when each post told the story, the first one first."""
     tellings = [_telling(one) for one in appearances]
     seen = {one.post_id: one.seen_at for one in appearances}
     tellings.sort(key=lambda one: (one.at, one.post_id))
     while len(tellings) > 1 and tellings[0].is_claimed and tellings[1].at - tellings[0].at > FAR:
         post_id, source_id, *_ = tellings[0]
-        tellings[0] = Telling(post_id, source_id, seen[post_id], False)
+        tellings[0] = DatedTelling(post_id, source_id, seen[post_id], False)
         tellings.sort(key=lambda one: (one.at, one.post_id))
     return tellings
 
@@ -98,11 +98,11 @@ def _median(spans: Sequence[timedelta]) -> timedelta | None:
     return timedelta(seconds=median(span.total_seconds() for span in spans)) if spans else None
 
 
-def _telling(one: Appearance) -> Telling:
+def _telling(one: Appearance) -> DatedTelling:
     claim = one.claimed_at
     is_believed = (
         claim is not None and claim <= one.seen_at + SLACK and (one.missed_at is None or claim >= one.missed_at - SLACK)
     )
     if claim is None or not is_believed:
-        return Telling(one.post_id, one.source_id, one.seen_at, False)
-    return Telling(one.post_id, one.source_id, claim, True)
+        return DatedTelling(one.post_id, one.source_id, one.seen_at, False)
+    return DatedTelling(one.post_id, one.source_id, claim, True)

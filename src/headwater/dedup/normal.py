@@ -48,14 +48,14 @@ class Trimmed(NamedTuple):
     torn: bool
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # What stands before a text, with a colon, a dash or brackets, and says nothing of its own. Lower case, words by "_".
 LABELS = frozenset(
     label.replace("_", " ")
-    for label in _words(
+    for label in words(
         "breaking breaking_news breakingnews just_in justin watch watch_live live live_now live_updates update updated"
         " updates alert news_alert exclusive video photo photos pictures in_pictures read read_more must_read"
         " must_watch listen developing developing_story new news newsflash flash urgent icymi opinion analysis report"
@@ -69,7 +69,7 @@ LABELS = frozenset(
 
 # Who says it: what stands behind a headline after a dash or a bar, or in brackets with "source". Words that publishers'
 # names are made of, and names that are made of nothing else.
-PUBLISHER_WORDS = _words(
+PUBLISHER_WORDS = words(
     "news times post daily herald tribune journal gazette chronicle observer telegraph guardian independent standard"
     " mirror express star sun globe examiner inquirer courier dispatch bulletin press wire newswire weekly magazine"
     " review today tonight online tv radio fm network media report reports blog com net org"
@@ -103,14 +103,14 @@ PUBLISHER_ENDINGS = (
 )
 
 # Words that may come or go without changing what a text says. No negation, no direction, no quantity is among them.
-FUNCTION_WORDS = _words(
+FUNCTION_WORDS = words(
     "a an the and of in on at to for with by from as is are was were be been that this it its i we our my your his her"
     " their so just s t re ve ll amp w"
 )
-FUNCTION_SIGNS = _words("了 的 吧 啊 呢 啦 呀 哦 嘛 哈 就")
+FUNCTION_SIGNS = words("了 的 吧 啊 呢 啦 呀 哦 嘛 哈 就")
 
 # Words that turn a meaning round, or count. A letter more or less in one of them is never a slip of the finger.
-TURNING_WORDS = _words(
+TURNING_WORDS = words(
     "not no nor never none cant cannot wont dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt shouldnt"
     " wouldnt couldnt mustnt without neither nobody nothing nowhere want wants"
     " million millions billion billions trillion trillions hundred thousand"
@@ -132,7 +132,7 @@ TURNING_WORDS = _words(
 # Words that cannot both be true of one event: of each question, the answers. Two texts that are the same but for an
 # answer, a number or a negation tell of two events.
 OPPOSITES = tuple(
-    tuple(map(_words, question.split("/")))
+    tuple(map(words, question.split("/")))
     for question in (
         "up rise rises rose risen rising gain gains gained climb climbs climbed jump jumps jumped surge surges surged"
         " soar soars soared higher increase increases increased grow grows grew growth win wins won beat beats"
@@ -171,7 +171,7 @@ OPPOSITES = tuple(
         "hot 热/cold 冷",
     )
 )
-NEGATIONS = _words(
+NEGATIONS = words(
     "not no nor never none cant cannot wont dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt shouldnt"
     " wouldnt couldnt mustnt without neither nobody nothing 不 没 未 无 非 否 勿 莫"
 )

@@ -27,9 +27,9 @@ from headwater.dedup.repeats import (
     NUMBERED,
     OWN_OVERLAP,
     WINDOW_HOURS,
-    Decision,
     Difference,
     Posting,
+    RepeatDecision,
     in_batches,
     mentions_of,
     repost,
@@ -133,11 +133,11 @@ class RepeatIndex:
     def __len__(self) -> int:
         return self.leaders - self.gone
 
-    def add(self, post: Posting) -> Decision | None:
+    def add(self, post: Posting) -> RepeatDecision | None:
         return self.add_many([post])[0]
 
-    def add_many(self, posts: Sequence[Posting]) -> list[Decision | None]:
-        decisions: list[Decision | None] = []
+    def add_many(self, posts: Sequence[Posting]) -> list[RepeatDecision | None]:
+        decisions: list[RepeatDecision | None] = []
         self.contradicted = {}
         for some in in_batches(posts):
             decisions += self._add_batch(some)
@@ -162,8 +162,8 @@ class RepeatIndex:
             self.small[number * SMALL + FLAGS] |= GONE
             self.gone += 1
 
-    def _add_batch(self, posts: Sequence[Posting]) -> list[Decision | None]:
-        decisions: list[Decision | None] = [None if post.repost_of is None else repost(post) for post in posts]
+    def _add_batch(self, posts: Sequence[Posting]) -> list[RepeatDecision | None]:
+        decisions: list[RepeatDecision | None] = [None if post.repost_of is None else repost(post) for post in posts]
         asked = [at for at, post in enumerate(posts) if post.repost_of is None]
         if not asked:
             return decisions
@@ -186,7 +186,7 @@ class RepeatIndex:
                 number += 1
         return decisions
 
-    def _decision(self, post: Posting, text: Trimmed, number: int, batch: Batch, row: int) -> Decision:
+    def _decision(self, post: Posting, text: Trimmed, number: int, batch: Batch, row: int) -> RepeatDecision:
         leader = self.numbers[number * RECORD + POST]
         if self.small[number * SMALL + FLAGS] & BY_LINK:
             return same_link(post, leader)
@@ -194,7 +194,7 @@ class RepeatIndex:
         labels = frozenset(text.labels).symmetric_difference(self.labels.get(number, ()))
         other_audience = batch.mentions[row] != self.hashes[number * RECORD + MENTIONS]
         found = Difference(slips, light, rest, bool(cut), batch.overlaps[row])
-        return Decision(post.id, leader, *verdict(found, words, labels, other_audience))
+        return RepeatDecision(post.id, leader, *verdict(found, words, labels, other_audience))
 
     def _make_room(self, batch: Batch) -> None:
         """Makes every row large enough for a batch, whatever is in it."""

@@ -85,7 +85,7 @@ class Posting(NamedTuple):
     is_reply: bool = False
 
 
-class Decision(NamedTuple):
+class RepeatDecision(NamedTuple):
     """That `post` repeats `leader`: by which rule (exact, similar), how much so (0 to 1), and why, in words."""
 
     post: int
@@ -133,15 +133,15 @@ def score(found: Difference, words: int) -> float:
     return round(max(0.0, 1 - (0.5 * found.slips + 0.5 * found.light) / max(words, 1)), 3)
 
 
-def repost(post: Posting) -> Decision:
+def repost(post: Posting) -> RepeatDecision:
     """A post that says itself whom it repeats."""
     assert post.repost_of is not None
-    return Decision(post.id, post.repost_of, "exact", 1.0, "passes the other on")
+    return RepeatDecision(post.id, post.repost_of, "exact", 1.0, "passes the other on")
 
 
-def same_link(post: Posting, leader: int) -> Decision:
+def same_link(post: Posting, leader: int) -> RepeatDecision:
     """Two posts with the same few words, which would say nothing, about the same thing."""
-    return Decision(post.id, leader, "exact", 1.0, "same words and same link")
+    return RepeatDecision(post.id, leader, "exact", 1.0, "same words and same link")
 
 
 def in_batches(posts: Sequence[Posting]) -> Iterator[Sequence[Posting]]:

@@ -1,9 +1,10 @@
 """Groups posts into stories, as they come: each joins the story that it is most like, or begins one.
 
-A decision is made once and is never taken back by itself: stories do not merge and do not split. They cannot grow into
-each other by chains, because a post is compared with a story as a whole and not with its nearest post, and because a
-story takes posts only for the window's time and only up to a number. `story_rules.py` says what is asked,
-`story_terms.py` what is compared, `story_memory.py` how, and what is kept.
+A decision is made once and is never taken back by itself. Stories cannot grow into each other by chains, because a post
+is compared with a story as a whole and not with its nearest post, and because a story takes posts only for the
+window's time and only up to a number. Two stories become one only when several posts could be in either
+(`take_meetings`). `story_rules.py` says what is asked, `story_terms.py` what is compared, `story_choice.py` how, and
+`story_memory.py` what is kept.
 
 Nothing here reads a clock: it is as late as the newest post says.
 """
@@ -16,16 +17,17 @@ from itertools import compress, islice
 from typing import Any
 
 from headwater.dedup.arrays import HashTable
-from headwater.dedup.repeats import HOUR, WINDOW_HOURS, Decision, Posting
+from headwater.dedup.repeats import HOUR, WINDOW_HOURS, Posting, RepeatDecision
+from headwater.dedup.story_choice import decide
 from headwater.dedup.story_memory import FADES_PER_WINDOW, StoryMemory
-from headwater.dedup.story_rules import LEAD, StoryRules, parts_of
+from headwater.dedup.story_rules import LEAD, MEETING_ODDS, ODDS, StoryRules, parts_of
 from headwater.dedup.story_terms import StoryBatch, Terms
 from headwater.errors import BadInput
 
 # Makes for each text a row of small floats, all of one length, as `array` or numpy has them.
 Embed = Callable[[Sequence[str]], Any]
 
-THRESHOLD = 0.4
+THRESHOLD = 0.5
 MOST_POSTS = 1000
 FEWEST_STORIES = 1 << 12
 MOST_STORIES = 1 << 20
@@ -83,13 +85,14 @@ class StoriesOfPosts:
         if row != NONE:
             self._stories[row] = NONE
 
-    def first_of(self, story: int) -> int:
-        """The post of a story that came first, or NONE. It looks at all posts."""
-        return self._posts.key(self._stories.index(story)) if story in self._stories else NONE
+    def first_of(self, pieces: Sequence[int]) -> int:
+        """The post that came first of a story, which is of these pieces, or NONE. It looks at all posts."""
+        rows = [self._stories.index(piece) for piece in pieces if piece in self._stories]
+        return self._posts.key(min(rows)) if rows else NONE
 
-    def source_of(self, story: int) -> int:
-        """The source that all posts of a story are from, or SEVERAL. It looks at all posts."""
-        sources = {source for at, source in zip(self._stories, self._sources, strict=True) if at == story}
+    def source_of(self, pieces: Sequence[int]) -> int:
+        """The source that all posts of a story of these pieces are from, or SEVERAL. It looks at all posts."""
+        sources = {source for at, source in zip(self._stories, self._sources, strict=True) if at in pieces}
         return sources.pop() if len(sources) == 1 else SEVERAL
 
     def numbers(self) -> array[int]:
@@ -107,7 +110,8 @@ class StoryIndex:
     """The stories of a time window. Posts come in about the order of their time; a post without one comes now.
 
     `threshold` is how probable it has to be, above 0 and up to 1, that a post tells the same event. `embed` turns
-    texts into vectors of their meaning, a row for each (`embeddings.py`): then it counts as well, but never alone.
+    texts into vectors of their meaning, a row for each (`embeddings.py`): then it counts as well, but never alone. The
+    odds are for whoever looks for better ones.
     """
 
     def __init__(
@@ -119,6 +123,8 @@ class StoryIndex:
         most_stories: int = MOST_STORIES,
         embed: Embed | None = None,
         posts: Iterable[Posting] = (),
+        odds: tuple[float, ...] = ODDS,
+        meeting_odds: tuple[float, ...] = MEETING_ODDS,
     ) -> None:
         if not 0 < threshold <= 1:
             raise BadInput(f"threshold: {threshold} is not above 0 and up to 1")
@@ -126,11 +132,13 @@ class StoryIndex:
         self._most_stories = 1 << (most_stories - 1).bit_length()
         self._embed = embed
         self._dimensions = len(embed([""])[0]) if embed else 0
-        rules = StoryRules(float(threshold), self._window, most_posts=most_posts)
+        rules = StoryRules(float(threshold), self._window, most_posts=most_posts, odds=odds, meeting_odds=meeting_odds)
         self._vocabulary = HashTable()
         self._memory = StoryMemory(rules, min(FEWEST_STORIES, self._most_stories), self._dimensions)
         self._story_of = StoriesOfPosts()
         self._apart: dict[int, set[int]] = {}
+        self._pieces: dict[int, list[int]] = {}  # the stories that have become part of a story
+        self._meetings: list[RepeatDecision] = []
         self._now = 0.0
         self._fades_at = 0.0
         self._tidy_terms_at = self._tidy_posts_at = FEW
@@ -141,40 +149,49 @@ class StoryIndex:
         """How many posts are remembered."""
         return len(self._story_of)
 
-    def add(self, post: Posting) -> Decision | None:
+    def add(self, post: Posting) -> RepeatDecision | None:
         """Which story a post joins, or None if it begins one. A post that is known is not added again."""
         return self.add_many([post])[0]
 
-    def add_many(self, posts: Iterable[Posting]) -> list[Decision | None]:
-        decisions: list[Decision | None] = []
+    def add_many(self, posts: Iterable[Posting]) -> list[RepeatDecision | None]:
+        decisions: list[RepeatDecision | None] = []
         for portion in self._portions(posts):
             decisions += self._decide(portion)
         return decisions
 
     def story(self, post: int) -> int | None:
         """The earliest post of the story that a post is in; None if it is not remembered."""
-        number = self._story_of.get(post)
-        return self._memory.leader(number) if number is not None and self._memory.has(number) else None
+        number = self._number_of(post)
+        return None if number == NONE else self._memory.leader(number)
+
+    def take_meetings(self) -> list[RepeatDecision]:
+        """Which stories have become one since this was asked last: the earliest post of each that moved, and of the one
+        that it is part of now."""
+        meetings, self._meetings = self._meetings, []
+        return meetings
 
     def keep_apart(self, post: int, other: int) -> None:
         """Says that two posts do not tell of one event. It holds for posts that are added from now on."""
-        self._apart.setdefault(post, set()).add(other)
-        self._apart.setdefault(other, set()).add(post)
+        for one, another in ((post, other), (other, post)):
+            self._apart.setdefault(one, set()).add(another)
+            if (number := self._number_of(one)) != NONE:
+                self._memory.guard(number)
 
     def forget(self, post: Posting) -> None:
         """Takes a post out of its story: it was edited, deleted or undone. `post` is as it was added."""
-        number = self._story_of.get(post.id)
+        number = self._number_of(post.id)
         self._story_of.forget(post.id)
-        if number is None or not self._memory.has(number):
+        if number == NONE:
             return
         terms = self._read([post])
         batch = self._batch([post], terms, [])
         self._fit(batch, terms)
         self._memory.unlearn(batch, number)
-        self._memory.is_from(number, self._story_of.source_of(number))
+        pieces = [number, *self._pieces.get(number, ())]
+        self._memory.is_from(number, self._story_of.source_of(pieces))
         if self._memory.leader(number) == post.id:
             # Rare enough to look at all posts. The first that came is the next to lead.
-            self._memory.lead(number, self._story_of.first_of(number))
+            self._memory.lead(number, self._story_of.first_of(pieces))
 
     def _portions(self, posts: Iterable[Posting]) -> Iterator[list[Posting]]:
         """Posts in portions. One that is known, or kept apart from others, goes alone: it has to see where they are.
@@ -199,15 +216,17 @@ class StoryIndex:
             if portion:
                 yield portion
 
-    def _decide(self, posts: Sequence[Posting]) -> list[Decision | None]:
+    def _decide(self, posts: Sequence[Posting]) -> list[RepeatDecision | None]:
         if posts[0].id in self._story_of:
             return [self._known(posts[0].id)]
-        barred = list(self._story_of.of(list(self._apart.get(posts[0].id, ()))).values())
+        apart = self._apart.get(posts[0].id, set())
+        barred = [self._memory.root(number) for number in self._story_of.of(list(apart)).values()]
         self._tidy(posts[0].created_at)
         terms = self._read(posts)
-        batch = self._batch(posts, terms, barred)
+        batch = self._batch(posts, terms, barred, guarded=bool(apart))
         self._fit(batch, terms)
-        self._memory.decide(batch)
+        decide(self._memory, batch)
+        self._note_meetings(batch)
         self._story_of.put([post.id for post in posts], batch.stories, [post.source for post in posts])
         scores, leaders = batch.scores, batch.leaders
         return [
@@ -215,22 +234,37 @@ class StoryIndex:
             for place, post in enumerate(posts)
         ]
 
-    def _known(self, post: int) -> Decision | None:
+    def _number_of(self, post: int) -> int:
+        """The number of the story that a post is in, or NONE."""
+        number = self._story_of.get(post)
+        return NONE if number is None else self._memory.root(number)
+
+    def _note_meetings(self, batch: StoryBatch) -> None:
+        for place, score in enumerate(batch.met_scores):
+            if score:
+                moved = batch.moved_numbers[place]
+                pieces = self._pieces.setdefault(self._memory.root(moved), [])
+                pieces += [moved, *self._pieces.pop(moved, ())]
+                self._meetings.append(_meeting(batch.moved[place], batch.kept[place], score))
+
+    def _known(self, post: int) -> RepeatDecision | None:
         leader = self.story(post)
-        return None if leader in (None, post) else Decision(post, leader, "similar", 1.0, "is in this story already")
+        return (
+            None if leader in (None, post) else RepeatDecision(post, leader, "similar", 1.0, "is in this story already")
+        )
 
     def _read(self, posts: Sequence[Posting]) -> Terms:
         terms = Terms(parts_of((post.title, post.text) for post in posts), self._vocabulary)
         self._memory.make_room_for_terms(len(self._vocabulary))
         return terms
 
-    def _batch(self, posts: Sequence[Posting], terms: Terms, barred: list[int]) -> StoryBatch:
+    def _batch(self, posts: Sequence[Posting], terms: Terms, barred: list[int], *, guarded: bool = False) -> StoryBatch:
         times: list[float] = []
         for post in posts:
             self._now = max(self._now, post.created_at)
             times.append(post.created_at or self._now)
         ids, sources = [post.id for post in posts], [post.source for post in posts]
-        return StoryBatch(terms, ids, times, barred, self._meanings(posts), sources)
+        return StoryBatch(terms, ids, times, barred, self._meanings(posts), sources, guarded)
 
     def _meanings(self, posts: Sequence[Posting]) -> array[float]:
         if self._embed is None:
@@ -262,6 +296,7 @@ class StoryIndex:
             self._tidy_terms_at = max(FEW, 2 * len(self._vocabulary))
         if self._story_of.rows > self._tidy_posts_at:
             self._story_of.keep(self._memory.are_young(self._story_of.numbers(), self._now - self._window))
+            self._pieces = {kept: pieces for kept, pieces in self._pieces.items() if self._memory.root(kept) != NONE}
             self._tidy_posts_at = max(FEW, 2 * self._story_of.rows)
 
 
@@ -277,6 +312,12 @@ def _shared(terms: Terms, batch: StoryBatch, place: int) -> str:
     return ", ".join(terms.word(terms.starts[place] + term) for term in shown)
 
 
-def _decision(post: Posting, leader: int, score: float, shared: str) -> Decision:
+def _decision(post: Posting, leader: int, score: float, shared: str) -> RepeatDecision:
     score = round(score, 3)
-    return Decision(post.id, leader, "similar", score, f"shares: {shared}; {score:.2f}")
+    return RepeatDecision(post.id, leader, "similar", score, f"shares: {shared}; {score:.2f}")
+
+
+def _meeting(moved: int, kept: int, score: float) -> RepeatDecision:
+    score = round(score, 3)
+    why = f"several posts could be in either of two stories; {score:.2f}"
+    return RepeatDecision(moved, kept, "similar", score, why)

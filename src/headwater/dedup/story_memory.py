@@ -1,20 +1,21 @@
-"""What is remembered of stories, and which of them is most like a post.
+"""What is remembered of stories.
 
 A story is the sum of its posts' terms, each weighed by how rare it was. Each term has a posting list: entries that say
 in which story it occurs and with what weight, the newest first. All entries lie in one ring, in which an entry says how
 far back the one before it is. The oldest entries are written over, so memory has a bound and nothing is ever cleared
 away. Only the newest entries of a term are read, so a post costs the same in a small window and in a large.
 
-The C types are in `story_memory.pxd`. Sums of small floats are kept in rows of small floats even where a variable would
-do, so that Python rounds as C does.
+Two stories that turn out to be one become one: what is known of the younger then counts for the older.
+`story_choice.py` decides. The C types are in `story_memory.pxd`. Sums of small floats are kept in rows of small floats
+even where a variable would do, so that Python rounds as C does.
 """
 
 from __future__ import annotations
 
 from array import array
 
-from headwater.dedup.arrays import Row, grown, seen_as, shrunk, unrolled, zeros
-from headwater.dedup.story_rules import MOST_TERMS, StoryRules
+from headwater.dedup.arrays import HashTable, Row, grown, seen_as, shrunk, unrolled, zeros
+from headwater.dedup.story_rules import LOGS, MOST_TERMS, StoryRules
 from headwater.dedup.story_terms import StoryBatch
 
 try:
@@ -23,9 +24,7 @@ except ModuleNotFoundError:
     from headwater.dedup import uncompiled as cython
 
 if not cython.compiled:
-    from math import exp, log, pow, sqrt
-
-    from headwater.dedup.story_terms import is_barred, share_of_signs
+    from math import log, sqrt
 
 SHOWN = 3
 NONE = -1
@@ -34,12 +33,12 @@ ENTRIES_PER_STORY = 16
 # What was seen fades by this much, so many times in a window: words that everybody used last week are rare again.
 FADES_PER_WINDOW = 3
 FADE = 2 / 3
+# So many posts have to be remembered to know which words are common; before that, nothing fades.
+ENOUGH_SEEN = 10000.0
 # A term that was last seen a window ago has faded to less.
 UNSEEN = 0.25
 # More rows than entries are read for a post.
 TALLY_ROWS = 2048
-# A likeness is put on a scale on which what is asked of a post is one half.
-LOG_HALF = -0.6931471805599453
 
 # What lies together is read together, in one line of the processor's cache. A term is a record of 16 bytes: its newest
 # entry (64 bits), how often it was seen of late (a small float) and how many entries can be read (32 bits).
@@ -51,6 +50,8 @@ RECORD, LEADER, SQUARE, FIRST, LEADER_TIME, SOURCE = 6, 0, 1, 2, 3, 4
 NUMBER, POSTS = 10, 11
 # Instead of the one source that all posts of a story are from.
 SEVERAL = 0
+# A story that has become part of another (its leader then is that one's number); one that may not.
+MOVED, GUARDED = 1, 2
 
 
 class StoryMemory:
@@ -65,7 +66,13 @@ class StoryMemory:
         self.threshold, self.window, self.background = rules.threshold, rules.window, rules.background
         self.short, self.long, self.signs = rules.short, rules.long, rules.signs
         self.few_terms, self.many_terms = rules.few_terms, rules.many_terms
-        self.base, self.by_likeness, self.by_shared, self.by_posts, self.by_terms, self.by_both = rules.odds
+        self.odds, self.meeting_odds = array("d", rules.odds), array("d", rules.meeting_odds)
+        self.nearly, self.bridge, self.meeting, self.least_specific = (
+            rules.nearly,
+            rules.bridge,
+            rules.meeting,
+            rules.least_specific,
+        )
         self.most_posts = rules.most_posts
         self.least_evidence, self.least_share = rules.least_evidence, rules.least_share
         self.least_entries, self.entries_per_term = rules.least_entries, rules.entries_per_term
@@ -78,7 +85,8 @@ class StoryMemory:
         self._use_terms(zeros("q", TERM))
         self._use_entries(zeros("i", size * ENTRIES_PER_STORY * ENTRY))
         self._use_stories(no_stories(size))
-        self.meanings = zeros("f", size * dimensions)
+        self.meanings, self.story_flags = zeros("f", size * dimensions), zeros("i", size)
+        self.bridges, self.bridge_sums = HashTable(), zeros("f", 1)
         self._make_room_to_work()
 
     def _make_room_to_work(self) -> None:
@@ -86,13 +94,17 @@ class StoryMemory:
         self.post_weights, self.order = array("d", bytes(8 * MOST_TERMS)), array("i", bytes(4 * MOST_TERMS))
         self.tally_story = array("i", [NONE]) * TALLY_ROWS
         self.tally_likeness = array("f", bytes(4 * TALLY_ROWS))
-        self.tally_evidence = array("f", bytes(4 * TALLY_ROWS))
-        self.tally_rows = array("i", bytes(4 * TALLY_ROWS))
+        self.tally_evidence, self.tally_specific = (array("f", bytes(4 * TALLY_ROWS)) for _ in range(2))
+        self.tally_rarest, self.tally_outside, self.tally_value = (array("f", bytes(4 * TALLY_ROWS)) for _ in range(3))
+        self.tally_rows, self.alike_rows = (array("i", bytes(4 * TALLY_ROWS)) for _ in range(2))
+        self.tally_terms = array("Q", bytes(8 * TALLY_ROWS))
         self.list_term, self.list_story, self.list_back = (array("i", bytes(4 * MOST_TERMS)) for _ in range(3))
         self.list_weight, self.list_evidence, self.list_share = (array("f", bytes(4 * MOST_TERMS)) for _ in range(3))
-        self.list_entry = array("q", bytes(8 * MOST_TERMS))
-        self.strongest = array("d", bytes(8 * SHOWN))
-        self.best, self.likeness, self.score = NONE, 0.0, 0.0
+        self.list_value, self.list_seen = (array("f", bytes(4 * MOST_TERMS)) for _ in range(2))
+        self.list_entry, self.list_going = array("q", bytes(8 * MOST_TERMS)), array("i", bytes(4 * MOST_TERMS))
+        self.strongest, self.logs = array("d", bytes(8 * SHOWN)), array("d", bytes(8 * LOGS))
+        self.best = self.second = NONE
+        self.likeness = self.score = self.second_score = 0.0
 
     def _use_terms(self, rows: Row) -> None:
         self.term_newest = rows
@@ -140,11 +152,18 @@ class StoryMemory:
         self._use_terms(shrunk(self.term_newest, "q", kept * TERM))
 
     def fade(self, times: int) -> None:
-        """Makes what was seen count less."""
-        small = array("f", [FADE**times])
+        """Makes what was seen count less, but not so much that too few posts are known."""
+        self.bridges = HashTable()
+        faded = max(FADE**times, min(ENOUGH_SEEN / max(self.posts_seen, 1.0), 1.0))
+        small = array("f", [faded])
         for term in range(self.terms):
             self.term_seen[2 * TERM * term + SEEN] *= small[0]
-        self.posts_seen *= FADE**times
+        self.posts_seen *= faded
+
+    def make_room_for_bridges(self, new: int) -> None:
+        """Makes room for so many more pairs of stories between which there is a bridge."""
+        self.bridges.make_room(new)
+        self.bridge_sums = grown(self.bridge_sums, "f", len(self.bridges) + new)
 
     def fits(self, new_stories: int, new_entries: int, since: float) -> bool:
         """Whether so many more write over nothing that began after `since`."""
@@ -161,6 +180,7 @@ class StoryMemory:
         self.oldest_entry = max(self.next_entry - (self.last_entry + 1), self.oldest_entry)
         size = 2 * (self.last_story + 1)
         self._use_stories(unrolled(self.story_leaders, no_stories(size), RECORD, self.next_story))
+        self.story_flags = unrolled(self.story_flags, zeros("i", size), 1, self.next_story)
         entries = zeros("i", size * ENTRIES_PER_STORY * ENTRY)
         self._use_entries(unrolled(self.entries, entries, ENTRY, self.next_entry))
         if self.dimensions:
@@ -174,8 +194,13 @@ class StoryMemory:
             chosen[at] = is_young(self, numbers[at], since)
         return chosen
 
-    def has(self, number: int) -> bool:
-        return has_story(self, number)
+    def root(self, number: int) -> int:
+        """The story that a story is, or has become part of; NONE if it is not there any more."""
+        return root_of(self, number)
+
+    def guard(self, number: int) -> None:
+        """Says that a story has posts that were told apart from others: it does not become one with another."""
+        self.story_flags[number & self.last_story] |= GUARDED
 
     def leader(self, number: int) -> int:
         """The earliest post of a story."""
@@ -188,12 +213,6 @@ class StoryMemory:
     def is_from(self, number: int, source: int) -> None:
         """All posts of a story are from this source (SEVERAL: they are not)."""
         self.story_leaders[(number & self.last_story) * RECORD + SOURCE] = source
-
-    def decide(self, batch: StoryBatch) -> None:
-        """Decides about the posts of a batch, one after the other, and remembers each."""
-        with cython.nogil:
-            for post in range(batch.size):
-                decide_post(self, batch, post)
 
     def unlearn(self, batch: StoryBatch, number: int) -> None:
         """Takes the one post of a batch out of a story, as it would be weighed today. What is known of rarity stays."""
@@ -212,35 +231,17 @@ def has_story(memory: StoryMemory, number: int) -> bool:
     return number != NONE and memory.story_numbers[(number & memory.last_story) * 2 * RECORD + NUMBER] == number
 
 
+def root_of(memory: StoryMemory, number: int) -> int:
+    while has_story(memory, number):
+        if not memory.story_flags[number & memory.last_story] & MOVED:
+            return number
+        number = memory.story_leaders[(number & memory.last_story) * RECORD + LEADER]
+    return NONE
+
+
 def is_young(memory: StoryMemory, number: int, since: float) -> bool:
-    first = memory.story_sums[(number & memory.last_story) * RECORD + FIRST]
-    return has_story(memory, number) and first >= since
-
-
-def decide_post(memory: StoryMemory, batch: StoryBatch, post: int) -> None:
-    first, count = batch.starts[post], batch.starts[post + 1] - batch.starts[post]
-    weigh(memory, batch, first, count)
-    sort_by_weight(memory, count)
-    looked_up = how_many_to_look_up(memory, batch, first, count)
-    rows = add_up_lists(memory, batch, first, looked_up)
-    find_most_alike(memory, batch, post, count, rows)
-    for at in range(rows):
-        memory.tally_story[memory.tally_rows[at]] = NONE
-    is_new = memory.best == NONE
-    if is_new:
-        begin_story(memory, batch.ids[post], batch.times[post], batch.sources[post])
-    record = (memory.best & memory.last_story) * RECORD
-    batch.stories[post], batch.scores[post] = memory.best, memory.score
-    batch.leaders[post] = memory.story_leaders[record + LEADER]
-    if batch.times[post] < memory.story_sums[record + LEADER_TIME]:
-        memory.story_leaders[record + LEADER] = batch.ids[post]
-        memory.story_sums[record + LEADER_TIME] = batch.times[post]
-    if memory.story_leaders[record + SOURCE] != batch.sources[post]:
-        memory.story_leaders[record + SOURCE] = SEVERAL
-    memory.story_numbers[2 * record + POSTS] += 1
-    memory.story_sums[record + SQUARE] += 2.0 * memory.likeness + 1.0
-    add_meaning(memory, batch, post, memory.best, 1)
-    learn(memory, batch, post, first, count, looked_up, is_new)
+    root = root_of(memory, number)
+    return root != NONE and memory.story_sums[(root & memory.last_story) * RECORD + FIRST] >= since
 
 
 def weigh(memory: StoryMemory, batch: StoryBatch, first: int, count: int) -> None:
@@ -257,144 +258,6 @@ def weigh(memory: StoryMemory, batch: StoryBatch, first: int, count: int) -> Non
             memory.post_weights[at] /= sqrt(square)
 
 
-def sort_by_weight(memory: StoryMemory, count: int) -> None:
-    """Puts the terms of a post in order, the heaviest first, as they came among equals."""
-    for at in range(count):
-        place = at
-        while place > 0 and memory.post_weights[memory.order[place - 1]] < memory.post_weights[at]:
-            memory.order[place] = memory.order[place - 1]
-            place -= 1
-        memory.order[place] = at
-
-
-def how_many_to_look_up(memory: StoryMemory, batch: StoryBatch, first: int, count: int) -> int:
-    """How many terms are looked up, the rarest first. Once enough entries are found, the rest is too common for it."""
-    most = max(memory.least_entries, memory.entries_per_term * count)
-    entries = 0
-    for place in range(count):
-        at = memory.order[place]
-        if memory.post_weights[at] == 0.0 or entries >= most:
-            return place
-        length = memory.term_lengths[2 * TERM * batch.numbers[first + at] + LENGTH]
-        entries += min(length, memory.most_entries_per_term)
-    return count
-
-
-def add_up_lists(memory: StoryMemory, batch: StoryBatch, first: int, looked_up: int) -> int:
-    """Adds up what a post shares with each story that its terms lead to. Returns how many stories those are.
-
-    The lists take turns, an entry of each: so their entries are fetched from memory at the same time.
-    """
-    oldest = max(memory.next_entry - (memory.last_entry + 1), memory.oldest_entry)
-    going = rows = 0
-    for place in range(looked_up):
-        at = memory.order[place]
-        newest = memory.term_newest[TERM * batch.numbers[first + at]]
-        if newest >= oldest:
-            memory.list_term[going], memory.list_entry[going] = batch.numbers[first + at], newest
-            memory.list_weight[going] = memory.post_weights[at]
-            memory.list_evidence[going] = batch.evidence[first + at]
-            going += 1
-    for turn in range(memory.most_entries_per_term):
-        for each in range(going):
-            entry = (memory.list_entry[each] & memory.last_entry) * ENTRY
-            memory.list_story[each], memory.list_back[each] = memory.entries[entry], memory.entries[entry + BACK]
-            memory.list_share[each] = memory.list_weight[each] * memory.entry_weights[entry + WEIGHT]
-        ready, going = going, 0
-        for each in range(ready):
-            rows = add_up(memory, memory.list_story[each], memory.list_share[each], memory.list_evidence[each], rows)
-            before = memory.list_entry[each] - memory.list_back[each]
-            if memory.list_back[each] != 0 and before >= oldest:
-                memory.list_term[going], memory.list_entry[going] = memory.list_term[each], before
-                memory.list_weight[going] = memory.list_weight[each]
-                memory.list_evidence[going] = memory.list_evidence[each]
-                going += 1
-            else:
-                memory.term_lengths[2 * TERM * memory.list_term[each] + LENGTH] = turn + 1
-    return rows
-
-
-def add_up(memory: StoryMemory, story: int, likeness: float, evidence: float, rows: int) -> int:
-    """Adds what an entry says to its story's row of the tally, a hash table. Returns how many rows are taken."""
-    row = (story * 40503) & (TALLY_ROWS - 1)
-    while memory.tally_story[row] != NONE and memory.tally_story[row] != story:
-        row = (row + 1) & (TALLY_ROWS - 1)
-    if memory.tally_story[row] == NONE:
-        memory.tally_story[row] = story
-        memory.tally_likeness[row] = memory.tally_evidence[row] = 0.0
-        memory.tally_rows[rows] = row
-        rows += 1
-    memory.tally_likeness[row] += likeness
-    memory.tally_evidence[row] += evidence
-    return rows
-
-
-def find_most_alike(memory: StoryMemory, batch: StoryBatch, post: int, terms: int, rows: int) -> None:
-    """Finds the story that is most like a post of so many terms, if it is enough; what they share, and the score.
-
-    Posts of many terms are compared with each post of a story: the likeness is the average. Headlines of one story
-    often share words only with the story as a whole: posts of few terms are compared with its sum.
-    """
-    bonus = memory.meaning * (1.0 - memory.usual_closeness) if memory.dimensions else 0.0
-    share = min(max((terms - memory.few_terms) / (memory.many_terms - memory.few_terms), 0.0), 1.0)
-    signs = share_of_signs(batch, post)
-    asked = memory.short + (memory.long + (memory.signs - memory.long) * signs - memory.short) * share
-    highest = asked
-    memory.best, memory.likeness, memory.score = NONE, 0.0, 0.0
-    for at in range(rows):
-        row = memory.tally_rows[at]
-        likeness = memory.tally_likeness[row]
-        # A story's length is at least 1: most stories need not even be looked at.
-        if likeness + bonus < highest:
-            continue
-        number = memory.tally_story[row]
-        record = (number & memory.last_story) * RECORD
-        size = memory.story_numbers[2 * record + POSTS]
-        if memory.story_numbers[2 * record + NUMBER] != number or size >= memory.most_posts:
-            continue
-        if abs(batch.times[post] - memory.story_sums[record + FIRST]) > memory.window:
-            continue
-        if memory.tally_evidence[row] < memory.least_evidence or is_own(memory, batch, post, record):
-            continue
-        value = likeness / (pow(memory.story_sums[record + SQUARE], 0.5 * (1.0 - share)) * pow(size, share))
-        if memory.dimensions and value >= memory.least_share * asked:
-            value += memory.meaning * (closeness(memory, batch, post, number) - memory.usual_closeness)
-        if value > highest or (value == highest and (memory.best == NONE or number < memory.best)):
-            if is_barred(batch, number):
-                continue
-            highest = value
-            memory.best, memory.likeness = number, likeness
-            batch.shared[post], batch.sizes[post] = memory.tally_evidence[row], size
-    if memory.best != NONE:
-        value = pow(min(highest, 1.0), LOG_HALF / log(asked))
-        memory.score = probability(memory, value, batch.shared[post], batch.sizes[post], terms)
-        if memory.score < memory.threshold:
-            memory.best, memory.likeness, memory.score = NONE, 0.0, 0.0
-
-
-def probability(memory: StoryMemory, likeness: float, shared: float, posts: float, terms: float) -> float:
-    """How probable it is that a post belongs to a story of so many posts. `likeness` is one half or more, up to 1."""
-    odds = memory.base + memory.by_likeness * log(likeness / (1.001 - likeness)) + memory.by_shared * log(shared)
-    odds += memory.by_posts * log(posts) + memory.by_terms * log(terms) + memory.by_both * log(posts) * log(shared)
-    return 1.0 / (1.0 + exp(-odds))
-
-
-def is_own(memory: StoryMemory, batch: StoryBatch, post: int, record: int) -> bool:
-    """Whether all that a story has is from the source of a post: a source's own posts are no tellings of each other."""
-    return batch.sources[post] != SEVERAL and memory.story_leaders[record + SOURCE] == batch.sources[post]
-
-
-def closeness(memory: StoryMemory, batch: StoryBatch, post: int, number: int) -> float:
-    """The cosine of the angle between a story's meaning and a post's."""
-    of_story, of_post = (number & memory.last_story) * memory.dimensions, post * memory.dimensions
-    product = square = length = 0.0
-    for at in range(memory.dimensions):
-        product += memory.meanings[of_story + at] * batch.meanings[of_post + at]
-        square += memory.meanings[of_story + at] * memory.meanings[of_story + at]
-        length += batch.meanings[of_post + at] * batch.meanings[of_post + at]
-    return product / sqrt(square * length) if square * length > 0.0 else 0.0
-
-
 def begin_story(memory: StoryMemory, post: int, time: float, source: int) -> None:
     memory.best = memory.next_story
     memory.next_story += 1
@@ -404,6 +267,7 @@ def begin_story(memory: StoryMemory, post: int, time: float, source: int) -> Non
     memory.story_leaders[record + LEADER], memory.story_sums[record + LEADER_TIME] = post, time
     memory.story_sums[record + SQUARE], memory.story_sums[record + FIRST] = 0.0, time
     memory.story_leaders[record + SOURCE] = source
+    memory.story_flags[slot] = 0
     for at in range(memory.dimensions):
         memory.meanings[slot * memory.dimensions + at] = 0.0
 
@@ -495,3 +359,37 @@ def unlearn_post(memory: StoryMemory, batch: StoryBatch, number: int) -> None:
             likeness += weight * memory.entry_weights[entry + WEIGHT]
     square = memory.story_sums[record + SQUARE] - 2.0 * likeness - 1.0
     memory.story_sums[record + SQUARE] = max(square, 1.0 * memory.story_numbers[2 * record + POSTS])
+
+
+def join_stories(memory: StoryMemory, batch: StoryBatch, kept: int, moved: int, first: int, looked_up: int) -> None:
+    """Makes a story part of an older one. Of the terms that both have, those of the last post are put together.
+
+    Entries of other terms stay where they are, and are found to speak of the older one when they are read.
+    """
+    product = 0.0
+    for place in range(looked_up):
+        term = batch.numbers[first + memory.order[place]]
+        one, other = entry_of(memory, term, kept), entry_of(memory, term, moved)
+        if other == NONE:
+            continue
+        if one == NONE:
+            memory.entries[other + STORY] = kept
+            continue
+        product += memory.entry_weights[one + WEIGHT] * memory.entry_weights[other + WEIGHT]
+        memory.entry_weights[one + WEIGHT] += memory.entry_weights[other + WEIGHT]
+        memory.entries[other + STORY] = NONE
+    old, new = (moved & memory.last_story) * RECORD, (kept & memory.last_story) * RECORD
+    memory.story_sums[new + SQUARE] += memory.story_sums[old + SQUARE] + 2.0 * product
+    memory.story_sums[new + FIRST] = min(memory.story_sums[new + FIRST], memory.story_sums[old + FIRST])
+    memory.story_numbers[2 * new + POSTS] += memory.story_numbers[2 * old + POSTS]
+    if memory.story_sums[old + LEADER_TIME] < memory.story_sums[new + LEADER_TIME]:
+        memory.story_sums[new + LEADER_TIME] = memory.story_sums[old + LEADER_TIME]
+        memory.story_leaders[new + LEADER] = memory.story_leaders[old + LEADER]
+    if memory.story_leaders[old + SOURCE] != memory.story_leaders[new + SOURCE]:
+        memory.story_leaders[new + SOURCE] = SEVERAL
+    for at in range(memory.dimensions):
+        memory.meanings[(kept & memory.last_story) * memory.dimensions + at] += memory.meanings[
+            (moved & memory.last_story) * memory.dimensions + at
+        ]
+    memory.story_flags[moved & memory.last_story] |= MOVED
+    memory.story_leaders[old + LEADER] = kept

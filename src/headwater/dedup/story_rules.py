@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from unicodedata import normalize
 
-from headwater.dedup.normal import trimmed_post
+from headwater.dedup.normal import trimmed_post, words
 
 # Of a text, so many characters are read: who did what stands at the beginning.
 LEAD = 600
@@ -28,12 +28,8 @@ PHRASE_LETTERS = 8
 _LINK = re.compile(r"https?:\S+|www\.\S+")
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # Words that any two headlines may share. Rarer ones weigh little by themselves once enough posts have been seen.
-COMMON = _words(
+COMMON = words(
     "a about after again against all also am amid among an and any are around as at away back be became because been"
     " before behind being between both but by came can come could day days did do does doesnt doing done dont down"
     " during each even ever every few first for from get gets getting give go goes going gone got had has have having"
@@ -48,7 +44,15 @@ COMMON = _words(
 )
 
 
-ODDS = (-4.337, 1.6335, 0.8851, 0.8695, 0.9178, -0.4935)
+# What makes the odds that a post and a story tell of one event: a constant, and what is added for each of these: the
+# logarithms of the odds of their likeness, of the shared words, of the story's posts, of the post's terms, of posts
+# times words, of how many other posts have the second rarest word that is shared; and which share of the posts that
+# have the shared words are the story's. `bench/train_verifier.py` finds them.
+ODDS = (-2.0449, 1.4024, 0.9328, 0.7489, 0.2567, -0.6062, -0.196, 2.1956)
+LOGS = len(ODDS) - 1
+# What makes the odds that two stories are one: a constant, the logarithms of the larger's and the smaller's posts, the
+# odds that the last bridge belongs to the second, and the logarithm of the sum of these probabilities over all bridges.
+MEETING_ODDS = (0.4129, 0.224, -1.2251, 0.5571, 1.1159)
 
 
 class StoryRules(NamedTuple):
@@ -63,10 +67,17 @@ class StoryRules(NamedTuple):
     short: float = 0.12
     long: float = 0.25
     signs: float = 0.16
-    # What makes the odds that post and story tell of one event: a constant, and what is added for each logarithm of the
-    # odds of the likeness, of the shared words, of the story's posts, of the post's terms, and of posts times words.
-    # `bench/train_verifier.py` finds them.
-    odds: tuple[float, float, float, float, float, float] = ODDS
+    odds: tuple[float, ...] = ODDS
+    # Of stories that are nearly as alike as the most alike one, the most probable is chosen. Nearly is by this factor,
+    # and the closer to 1 the more alike that one is: between two texts of one pattern, the word that differs decides.
+    nearly: float = 0.6
+    # A post that belongs to a second story with this probability is a bridge, if at least this share of the posts with
+    # the shared words are that story's: posts that only follow one pattern share words with everything. Two stories
+    # become one if that is this probable.
+    bridge: float = 0.3
+    least_specific: float = 0.2
+    meeting: float = 0.75
+    meeting_odds: tuple[float, ...] = MEETING_ODDS
     few_terms: float = 8.0
     many_terms: float = 16.0
     most_posts: int = 1000

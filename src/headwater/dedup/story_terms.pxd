@@ -4,7 +4,7 @@ cimport cython
 from headwater.dedup.arrays cimport BITS, NONE, HashTable, add, find
 from headwater.dedup.spelling cimport DIGIT, SIGN
 
-cdef int MOST_TERMS, PHRASE_LETTERS, SHORTEST_WITH_ENDING
+cdef int LOGS, MOST_TERMS, PHRASE_LETTERS, SHORTEST_WITH_ENDING
 cdef float TITLE_WEIGHT, LEAD_WEIGHT, WORD_EVIDENCE, PAIR_EVIDENCE, PHRASE_EVIDENCE, NUMBER_EVIDENCE
 cdef unsigned long long FNV_START, FNV_PRIME
 
@@ -23,10 +23,10 @@ cdef class StoryBatch:
     cdef long long[::1] ids, sources
     cdef double[::1] times
     cdef int barred_count
-    cdef readonly int[::1] stories, shown
-    cdef readonly long long[::1] leaders
-    cdef readonly float[::1] scores, shared
-    cdef readonly int[::1] sizes
+    cdef bint guarded
+    cdef readonly int[::1] stories, shown, likely, moved_numbers
+    cdef readonly long long[::1] leaders, kept, moved
+    cdef readonly float[::1] scores, met_scores, logs
 
 @cython.locals(pairs=int)
 cdef double share_of_signs(StoryBatch batch, int post) noexcept nogil

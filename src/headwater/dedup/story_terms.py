@@ -16,6 +16,7 @@ from headwater.dedup.spelling import Spelling
 from headwater.dedup.story_rules import (
     COMMON,
     LEAD_WEIGHT,
+    LOGS,
     MOST_TERMS,
     NUMBER_EVIDENCE,
     PAIR_EVIDENCE,
@@ -71,9 +72,12 @@ class Terms:
 class StoryBatch:
     """Posts to decide about, as terms, and what was decided.
 
-    That is for each post its story's number and earliest post, the score (0: a new story), how many words it shares
-    with it (`shared`), how many posts that had (`sizes`), and the terms that decided.
-    `barred` are stories that the posts may not join. Of a post whose source is unknown, that is 0.
+    That is for each post its story's number and earliest post, the score (0: a new story), and the terms that decided;
+    the two stories that it most probably belongs to (`likely`), whether it joined or not, and the `logs` of what
+    speaks for each; and, if two stories became one (`met_scores` is not 0), the earliest post of the one that is
+    `kept` and of the one that `moved`.
+    `barred` are stories that the posts may not join. A batch with a post that was told apart from others is `guarded`.
+    Of a post whose source is unknown, that is 0.
     """
 
     def __init__(
@@ -84,16 +88,19 @@ class StoryBatch:
         barred: list[int],
         meanings: array[float],
         sources: list[int],
+        guarded: bool = False,
     ) -> None:
         self.size = len(ids)
         self.starts, self.numbers = terms.starts, terms.numbers
         self.weights, self.evidence = terms.weights, terms.evidence
         self.ids, self.times, self.sources = array("q", ids), array("d", times), array("q", sources)
-        self.barred, self.barred_count = array("i", [*barred, -1]), len(barred)
+        self.barred, self.barred_count, self.guarded = array("i", [*barred, -1]), len(barred), guarded
         self.meanings = meanings
         self.stories, self.leaders = array("i", bytes(4 * self.size)), array("q", bytes(8 * self.size))
-        self.scores, self.shared = (array("f", bytes(4 * self.size)) for _ in range(2))
-        self.sizes = array("i", bytes(4 * self.size))
+        self.kept, self.moved = (array("q", bytes(8 * self.size)) for _ in range(2))
+        self.scores, self.met_scores = (array("f", bytes(4 * self.size)) for _ in range(2))
+        self.moved_numbers, self.likely = array("i", bytes(4 * self.size)), array("i", [-1]) * (2 * self.size)
+        self.logs = array("f", bytes(4 * 2 * self.size * LOGS))
         self.shown = array("i", [-1]) * (SHOWN * self.size)
 
 

@@ -12,7 +12,8 @@ To the outside, events are CloudEvents 1.0: one JSON document, or headers beside
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -90,6 +91,67 @@ class AlertFacts(Payload, frozen=True):
     raised_at: Annotated[datetime, Meta(description="when it was raised, ISO 8601")]
 
 
+class MarketFacts(Payload, frozen=True):
+    market: Annotated[str, Meta(description="the coin")]
+    first_day: Annotated[date, Meta(description="the first day that is new or corrected, ISO 8601")]
+    last_day: Annotated[date, Meta(description="the last one")]
+    days: Annotated[int, Meta(description="how many days are new or corrected")]
+    origin: Annotated[str, Meta(description="where the figures come from: an address or a file")]
+
+
+class ForecastFacts(Payload, frozen=True):
+    market: Annotated[str, Meta(description="the coin")]
+    made_on: Annotated[date, Meta(description="the last day that the forecast knows, ISO 8601")]
+    version: Annotated[int, Meta(description="1, plus one for each time the days before were corrected")]
+    model: Annotated[str, Meta(description="how it was made")]
+    days: Annotated[int, Meta(description="how many days it reaches ahead")]
+
+
+class MachineFacts(Payload, frozen=True):
+    miner_id: Annotated[int, Meta(description="the machines")]
+    model: Annotated[str | None, Meta(description="their model in the catalogue, or null")]
+    name: Annotated[str, Meta(description="what their owner calls them")]
+    site: Annotated[str, Meta(description="where they are")]
+    pool: Annotated[str, Meta(description="the pool they mine for")]
+    quantity: Annotated[int, Meta(description="how many they are")]
+    actual_hashrate_th: Annotated[Decimal, Meta(description="TH/s of one machine, as text")]
+    actual_power_w: Annotated[Decimal, Meta(description="watts of one machine, as text")]
+    electricity_usd_per_kwh: Annotated[Decimal, Meta(description="what power costs, as text")]
+    revision: Annotated[int, Meta(description="1 when they are added, plus one for each change")]
+
+
+class MachineEnd(Payload, frozen=True):
+    miner_id: Annotated[int, Meta(description="the machines")]
+
+
+class TradeFacts(Payload, frozen=True):
+    trade_id: Annotated[int, Meta(description="the trade")]
+    side: Annotated[str, Meta(description="buy, mine or sell")]
+    btc: Annotated[Decimal, Meta(description="how many coins, as text")]
+    usd: Annotated[Decimal, Meta(description="what they cost or brought, fees included, as text")]
+    traded_at: Annotated[datetime, Meta(description="when, ISO 8601")]
+
+
+class PortfolioFacts(Payload, frozen=True):
+    btc_inventory: Annotated[Decimal, Meta(description="coins that are there, as text")]
+    monthly_opex_usd: Annotated[Decimal, Meta(description="what power costs in a month, as text")]
+    profit_usd_per_day: Annotated[
+        Decimal | None, Meta(description="what machines earn in a day beyond their power, as text; null: no market")
+    ]
+    changes: Annotated[int, Meta(description="how many changes were taken in at once")]
+    milliseconds: Annotated[float, Meta(description="how long the first of them waited")]
+
+
+class MinerTrouble(Payload, frozen=True):
+    miner_id: Annotated[int, Meta(description="the machines")]
+    name: Annotated[str, Meta(description="what their owner calls them")]
+    site: Annotated[str, Meta(description="where they are")]
+    state: Annotated[str, Meta(description="silent (no readings come), low (under their rate) or ok")]
+    hashrate_th: Annotated[float | None, Meta(description="TH/s over their last half hour, or null")]
+    expected_th: Annotated[float, Meta(description="TH/s that all of them should have")]
+    last_heard_at: Annotated[datetime, Meta(description="when a reading was last received, ISO 8601")]
+
+
 class DeadEvent(Payload, frozen=True):
     consumer: Annotated[str, Meta(description="the consumer that could not handle it")]
     event_id: Annotated[str, Meta(description="the event")]
@@ -105,11 +167,16 @@ P = TypeVar("P", bound=Payload)
 
 
 class EventKind(Generic[P]):
-    """A kind of event. Events with the same value of the field `key` stay in order, such as those of one source."""
+    """A kind of event. Events with the same value of the field `key` stay in order, such as those of one source.
 
-    def __init__(self, name: str, payload: type[P], key: str, meaning: str, *, version: int = 1) -> None:
+    Its domain, which is a topic of Kafka, is the first part of its name unless `domain` says otherwise.
+    """
+
+    def __init__(
+        self, name: str, payload: type[P], key: str, meaning: str, *, version: int = 1, domain: str = ""
+    ) -> None:
         self.name, self.payload, self.key, self.meaning, self.version = name, payload, key, meaning, version
-        self.domain = name.partition(".")[0]
+        self.domain = domain or name.partition(".")[0]
         self._encode = msgspec.json.Encoder().encode
         self._decode = msgspec.json.Decoder(payload).decode
 
@@ -128,6 +195,7 @@ class EventKind(Generic[P]):
             f"{self.name}:{once}",
             reader.tenant_id if reader else None,
             reader.user_id if reader else None,
+            self.domain,
         )
 
     def read(self, event: LoggedEvent) -> P:
@@ -166,6 +234,29 @@ ALERT_RAISED = EventKind(
     "alert.raised", AlertFacts, "user_id", "Something is wrong with crawling. It goes to the person who runs Headwater."
 )
 ALERT_CLEARED = EventKind("alert.cleared", AlertFacts, "user_id", "A problem with crawling is over.")
+MINER_OFFLINE = EventKind("miner.offline", MinerTrouble, "user_id", "Machines went silent, or fell under their rate.")
+MINER_RECOVERED = EventKind("miner.recovered", MinerTrouble, "user_id", "Machines are heard again, at their rate.")
+MARKET_UPDATED = EventKind(
+    "market.updated",
+    MarketFacts,
+    "market",
+    "Daily figures of the market and the chain are new, or were corrected.",
+    domain="ops",
+)
+FORECAST_REFRESHED = EventKind(
+    "forecast.refreshed", ForecastFacts, "market", "The forecast was made again, from newer figures.", domain="ops"
+)
+MINER_ADDED = EventKind("miner.added", MachineFacts, "user_id", "A user has added machines.")
+MINER_CHANGED = EventKind("miner.changed", MachineFacts, "user_id", "A user has changed machines.")
+MINER_REMOVED = EventKind("miner.removed", MachineEnd, "user_id", "A user has removed machines.")
+TRADED = EventKind("treasury.traded", TradeFacts, "user_id", "A user has entered a trade of coins.")
+PORTFOLIO_RECALCULATED = EventKind(
+    "portfolio.recalculated",
+    PortfolioFacts,
+    "user_id",
+    "What a user's machines and coins come to was calculated again.",
+    domain="ops",
+)
 EVENT_DEAD = EventKind(
     "dlq.added",
     DeadEvent,
@@ -188,12 +279,19 @@ KINDS: tuple[EventKind[Any], ...] = (
     STORY_RUN_FINISHED,
     ALERT_RAISED,
     ALERT_CLEARED,
+    MINER_OFFLINE,
+    MINER_RECOVERED,
+    MARKET_UPDATED,
+    FORECAST_REFRESHED,
+    MINER_ADDED,
+    MINER_CHANGED,
+    MINER_REMOVED,
+    TRADED,
+    PORTFOLIO_RECALCULATED,
     EVENT_DEAD,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
-# Each domain is a topic of Kafka. These three have topics although this version publishes nothing there.
-RESERVED_DOMAINS = ("miner", "treasury", "ops")
-DOMAINS = tuple(dict.fromkeys([*(kind.domain for kind in KINDS), *RESERVED_DOMAINS]))
+DOMAINS = tuple(dict.fromkeys(kind.domain for kind in KINDS))  # each is a topic of Kafka
 
 
 def cloudevent(event: LoggedEvent, source: str) -> bytes:

@@ -33,7 +33,7 @@ from headwater.events.catalogue import EVENT_DEAD, DeadEvent
 from headwater.store import sql
 from headwater.store.db import Database, is_the_stores_fault
 from headwater.store.log import dead_letters, inbox, outbox
-from headwater.store.log.dead_letters import DeadLetter, Failure
+from headwater.store.log.dead_letters import DeadLetter, FailedEvent
 from headwater.store.log.outbox import LoggedEvent
 
 RETRY_AFTER = timedelta(seconds=5)
@@ -110,7 +110,7 @@ def deliver(conn: Connection, consumer: Consumer, partition: int, events: Sequen
         return 0
     blocked = _blocked(conn, consumer, partition, {event.key for event in fresh})
     free = [event for event in fresh if event.key not in blocked]
-    handled, failures, began = free, list[Failure](), time.perf_counter()
+    handled, failures, began = free, list[FailedEvent](), time.perf_counter()
     if len(free) == 1 or (free and _attempt(conn, consumer, free) is not None):
         handled, failures = _one_by_one(conn, consumer, free)
     inbox.record(conn, consumer.name, handled, now, _milliseconds_since(began))
@@ -191,7 +191,8 @@ def publish_dead(conn: Connection, consumer: str, event: LoggedEvent, attempts: 
         error=error,
         attempts=attempts,
     )
-    outbox.append(conn, [EVENT_DEAD(dead, once=f"{consumer}:{event.event_id}:{now.isoformat()}")], now)
+    published = EVENT_DEAD(dead, once=f"{consumer}:{event.event_id}:{now.isoformat()}")
+    outbox.append(conn, [published._replace(traceparent=event.traceparent)], now)
 
 
 def _blocked(
@@ -218,10 +219,10 @@ def _fresh(conn: Connection, consumer: Consumer, events: Sequence[LoggedEvent]) 
 
 def _one_by_one(
     conn: Connection, consumer: Consumer, events: Sequence[LoggedEvent]
-) -> tuple[list[LoggedEvent], list[Failure]]:
+) -> tuple[list[LoggedEvent], list[FailedEvent]]:
     """Returns the handled events and the first failure of each key. Events behind a failure are in neither list."""
     handled: list[LoggedEvent] = []
-    failures: dict[str, Failure] = {}
+    failures: dict[str, FailedEvent] = {}
     for event in events:
         if event.key in failures:
             continue
@@ -229,7 +230,7 @@ def _one_by_one(
         if error is None:
             handled.append(event)
         else:
-            failures[event.key] = Failure(event, attempts, error)
+            failures[event.key] = FailedEvent(event, attempts, error)
     return handled, list(failures.values())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, NamedTuple
 
 from headwater.events.delivery import Consumer
@@ -19,6 +19,9 @@ LOST_SOON = ("unreserved", "lost")  # a slot whose log PostgreSQL is about to dr
 MAX_FAILING_SHARE = 0.1
 MIN_CACHE_HITS = 0.7
 FEWEST_ANSWERS = 20  # for a share to be judged
+MAX_FORECAST_AGE = timedelta(days=2)  # after the last day that it knows
+MIN_HITS = 0.8
+FEWEST_LOOKUPS = 1000
 STALE_AFTER = timedelta(minutes=90)
 BAD_BEYOND = 10  # times the limit: a value over the limit is a warning, one over ten times the limit is bad
 
@@ -27,7 +30,7 @@ _RANK: Mapping[State, int] = {"unknown": 0, "ok": 0, "warning": 1, "bad": 2}
 
 
 class Figure(NamedTuple):
-    """`value` should stay below `limit`; that of `cache_hit_rate` should reach it.
+    """`value` should stay below `limit`; those of `cache_hit_rate` and `answers_unchanged` should reach it.
 
     `consumer` is set where each consumer has a figure of its own.
 
@@ -47,7 +50,8 @@ class Observed(NamedTuple):
     """What the figures are made of. `delays` are seconds from write to visible, as seen by this process's listeners.
 
     `answers` are those of feeds within the last hour, of which so many were `unchanged`; `cache_hits` is the share that
-    should be.
+    should be. `forecast_knows` is the last day that the forecast knows. `lookups` are those in the cache within the
+    last hour, of which this share were `hits`.
     """
 
     log: LogHealth
@@ -59,6 +63,9 @@ class Observed(NamedTuple):
     answers: int = 0
     unchanged: int = 0
     cache_hits: float = MIN_CACHE_HITS
+    forecast_knows: date | None = None
+    lookups: int = 0
+    hits: float | None = None
 
 
 def judge(seen: Observed, consumers: Sequence[Consumer], now: datetime) -> list[Figure]:
@@ -75,8 +82,21 @@ def judge(seen: Observed, consumers: Sequence[Consumer], now: datetime) -> list[
         *_sources(seen),
         *_log(seen, now),
         _cache_hits(seen),
-        Figure("forecast_freshness_sec", None, None, "seconds", "unknown", "This version makes no forecasts."),
+        _unchanged(seen),
+        _forecast(seen, now),
     ]
+
+
+def _forecast(seen: Observed, now: datetime) -> Figure:
+    """How old the last day is that the forecast knows. The day itself takes a day, and its figures come after it."""
+    name, limit = "forecast_freshness_sec", MAX_FORECAST_AGE.total_seconds()
+    if seen.forecast_knows is None:
+        why = "There is no forecast. It needs figures of the market: HEADWATER_MARKET_URL or `headwater market import`."
+        return Figure(name, None, limit, "seconds", "unknown", why)
+    age = now - datetime.combine(seen.forecast_knows, time(), UTC) - timedelta(days=1)
+    state: State = "warning" if age > MAX_FORECAST_AGE else "ok"
+    advice = "" if state == "ok" else "No newer figures of the market came. Look at its source, or import a file."
+    return Figure(name, round(max(age.total_seconds(), 0.0), 1), limit, "seconds", state, advice)
 
 
 def judge_store(problems: Sequence[str]) -> Figure:
@@ -200,8 +220,19 @@ def _visible(delays: Sequence[float]) -> Figure:
 
 
 def _cache_hits(seen: Observed) -> Figure:
+    """The share of what was looked for in the cache and was there."""
+    name = "cache_hit_rate"
+    if seen.hits is None:
+        why = "Nothing that is cached was asked for within the last hour."
+        return Figure(name, None, MIN_HITS, "share", "unknown", why)
+    state: State = "warning" if seen.hits < MIN_HITS and seen.lookups >= FEWEST_LOOKUPS else "ok"
+    advice = "" if state == "ok" else "Pages are computed more often than they should be. Does Redis answer in time?"
+    return Figure(name, round(seen.hits, 4), MIN_HITS, "share", state, advice)
+
+
+def _unchanged(seen: Observed) -> Figure:
     """The share of answers that were what we already had, so that nothing had to be parsed."""
-    name, limit = "cache_hit_rate", seen.cache_hits
+    name, limit = "answers_unchanged", seen.cache_hits
     if not seen.answers:
         why = "No feed that is followed for an hour or more has answered within the last hour."
         return Figure(name, None, limit, "share", "unknown", why)

@@ -17,7 +17,7 @@ import structlog
 from sqlalchemy import Connection
 
 from headwater.errors import BadCursor, HeadwaterError, StoreUnavailable
-from headwater.events.catalogue import cloudevent
+from headwater.events.catalogue import FORECAST_REFRESHED, cloudevent
 from headwater.model import Reader
 from headwater.store import sources
 from headwater.store.db import Database
@@ -60,6 +60,9 @@ def is_expired(token: ResumeToken, now: datetime, kept_for: timedelta) -> bool:
     return token.at < now - kept_for + SLACK
 
 
+PUBLIC = frozenset({FORECAST_REFRESHED.name})  # what everybody may know
+
+
 class EventFilter(NamedTuple):
     """Which events a listener gets: those that its reader may see, of these kinds (None: of all kinds)."""
 
@@ -73,6 +76,8 @@ class EventFilter(NamedTuple):
         reader = self.reader
         if event.user_id is not None or event.tenant_id is not None:
             return (event.tenant_id, event.user_id) == (reader.tenant_id, reader.user_id)
+        if event.kind in PUBLIC:
+            return True
         source_id = source_of(event)
         return source_id is not None and Followed(reader.tenant_id, reader.user_id, source_id) in followed
 

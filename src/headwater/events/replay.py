@@ -19,6 +19,7 @@ from headwater.store.db import Database
 from headwater.store.log import dead_letters, inbox, outbox
 from headwater.store.log.dead_letters import DeadLetter
 from headwater.store.log.outbox import START, LogPosition, Window
+from headwater.store.people import audit
 
 BATCH = 500
 Clock = Callable[[], datetime]
@@ -52,6 +53,7 @@ def replay_dead_letter(
 ) -> str | None:
     """Tries a dead letter once more. Returns the error, or None if it worked."""
     dead_letter, consumer = _take(conn, consumers, dead_letter_id, now)
+    audit.record(conn, None, "dead_letter.replay", dead_letter_id, f"{consumer.name}: {dead_letter.event.kind}")
     return delivery.replay_dead_letter(conn, consumer, dead_letter, now)
 
 
@@ -59,6 +61,7 @@ def skip_dead_letter(conn: Connection, consumers: Sequence[Consumer], dead_lette
     """Settles a dead letter without effect. It is kept as a record."""
     dead_letter, consumer = _take(conn, consumers, dead_letter_id, now)
     delivery.skip_dead_letter(conn, consumer, dead_letter, now)
+    audit.record(conn, None, "dead_letter.skip", dead_letter_id, f"{consumer.name}: {dead_letter.event.kind}")
 
 
 def dead_letter_ids(conn: Connection, consumer: str | None = None, kind: str | None = None) -> list[int]:
@@ -103,6 +106,7 @@ def rebuild(conn: Connection, consumer: Consumer, now: datetime) -> None:
     cursors = range(outbox.partitions(conn))
     for partition in cursors:
         outbox.wait_for_cursor(conn, consumer.name, partition, now)
+    audit.record(conn, None, "events.rebuild", detail=consumer.name)
     consumer.reset(conn)
     inbox.clear(conn, consumer.name)
     dead_letters.clear(conn, consumer.name)
@@ -154,5 +158,6 @@ def _replay_batch(
     due = [event for event in fresh if event.position <= reached or not has_cursors]
     if due and not dry_run:
         delivery.deliver(conn, consumer, partition, due, now)
+        audit.record(conn, None, "events.replay", detail=f"{consumer.name}: {len(due)} events")
     done = Replayed(consumer.name, len(events), len(known), len(due), len(fresh) - len(due))
     return done, events[-1].position if len(events) == BATCH else None

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from datetime import date
+from datetime import timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
 from headwater.fleet.difficulty import BLOCKS_PER_EPOCH, Progress, change_expected, growth_of
+from headwater.model import MarketDay
 
 DAY_SECONDS = 86_400
 FEWEST_BLOCKS = 20  # a pace of fewer blocks is noise
-
-
-class MarketDay(NamedTuple):
-    """One day of the market and the chain. `height` is that of the last block of the day."""
-
-    day: date
-    price_usd: float | None
-    difficulty: float | None
-    height: int
-    blocks: int
-    fees_btc: float = 0.0
-    hashrate_th: float | None = None
 
 
 class Epoch(NamedTuple):
@@ -98,3 +87,14 @@ def misses_at(days: Sequence[MarketDay], epochs: Sequence[Epoch], share: float) 
             growth = growth_of([past.change for past in epochs[:place]])
             misses.append(change_expected(progress, growth) - epoch.change)
     return misses
+
+
+def latest_run(days: Sequence[MarketDay]) -> list[MarketDay]:
+    """Returns the days up to the last one with price and difficulty, back to the first gap."""
+    end = len(days)
+    while end and (days[end - 1].price_usd is None or days[end - 1].difficulty is None):
+        end -= 1
+    start = end - 1
+    while start > 0 and days[start].day - days[start - 1].day == timedelta(days=1):
+        start -= 1
+    return list(days[max(start, 0) : end])

@@ -7,9 +7,10 @@ from datetime import date
 from math import log
 from typing import NamedTuple
 
-from headwater.fleet.chain import Epoch, MarketDay, day_nearest, finished_epochs, progress_on
+from headwater.fleet.chain import Epoch, day_nearest, finished_epochs, progress_on
 from headwater.fleet.difficulty import BLOCKS_PER_EPOCH, change_by_pace, change_expected, growth_of
 from headwater.fleet.forecast import price_ranges
+from headwater.model import MarketDay
 
 HORIZONS = (1, 7, 30)
 SHARES = (0.1, 0.25, 0.5, 0.9)

@@ -13,9 +13,10 @@ from itertools import pairwise
 from math import exp, hypot, log, log1p, sqrt
 from typing import NamedTuple
 
-from headwater.fleet.chain import MarketDay, current_progress, finished_epochs, misses_at
+from headwater.fleet.chain import Epoch, current_progress, finished_epochs, misses_at
 from headwater.fleet.difficulty import BLOCKS_PER_EPOCH, estimate, growth_of, quantile
 from headwater.fleet.economics import HASHES_PER_DIFFICULTY, HASHES_PER_PH_DAY, subsidy_btc
+from headwater.model import ForecastDay, MarketDay
 
 MODEL = "as-today-1"
 HORIZON_DAYS = 30
@@ -29,25 +30,6 @@ FIRST_FACTOR = 1.28  # what a normal distribution would need for four of five
 JUDGED = 500  # the latest outcomes by which a range is judged
 PAST_EPOCHS = 52
 FEE_DAYS = 30
-
-
-class ForecastDay(NamedTuple):
-    """What is expected of one day, with ranges that should hold in four of five cases.
-
-    `confidence` is the share of the latest 500 ranges of this method, for as many days ahead, that held.
-    """
-
-    day: date
-    price_usd: float
-    price_low: float
-    price_high: float
-    difficulty: float
-    difficulty_low: float
-    difficulty_high: float
-    hashprice_usd_per_ph: float
-    hashprice_low: float
-    hashprice_high: float
-    confidence: float | None
 
 
 class Ranges(NamedTuple):
@@ -101,8 +83,11 @@ def forecast(days: Sequence[MarketDay], horizon: int = HORIZON_DAYS) -> list[For
     prices = [day.price_usd for day in days if day.price_usd is not None]
     if len(prices) < 2 * FIRST_DAYS or days[-1].price_usd is None:
         return []
-    path = _difficulty_path(days, horizon)
-    return [_one_day(days, prices, ahead, path[ahead - 1]) for ahead in range(1, horizon + 1)]
+    path, skill = _difficulty_path(days, horizon)
+    return [
+        _one_day(days, prices, ahead, path[ahead - 1])._replace(difficulty_skill=skill)
+        for ahead in range(1, horizon + 1)
+    ]
 
 
 class _Difficulty(NamedTuple):
@@ -138,12 +123,19 @@ def _fees_per_block(days: Sequence[MarketDay]) -> float:
     return quantile([day.fees_btc / day.blocks for day in days[-FEE_DAYS:] if day.blocks], 0.5)
 
 
-def _difficulty_path(days: Sequence[MarketDay], horizon: int) -> list[_Difficulty]:
-    """Returns the expected difficulty of each day. It changes where an epoch is expected to end."""
+def _skill(misses: Sequence[float], epochs: Sequence[Epoch]) -> float | None:
+    """Returns how much smaller the errors were than those of expecting no change."""
+    changes = sum(abs(epoch.change) for epoch in epochs[-len(misses) :]) if misses else 0.0
+    return 1 - sum(map(abs, misses)) / changes if changes else None
+
+
+def _difficulty_path(days: Sequence[MarketDay], horizon: int) -> tuple[list[_Difficulty], float | None]:
+    """Returns the expected difficulty of each day, which changes where an epoch is expected to end, and the skill."""
     epochs = finished_epochs(days)[-PAST_EPOCHS:]
     progress, now = current_progress(days), days[-1].difficulty or 1.0
     growth = growth_of([epoch.change for epoch in epochs])
-    first = estimate(progress, growth, misses_at(days, epochs, progress.share))
+    misses = misses_at(days, epochs, progress.share)
+    first = estimate(progress, growth, misses)
     later = quantile([abs(epoch.change - growth) for epoch in epochs], COVERAGE)
     height, found = days[-1].height, progress.blocks
     step = _Difficulty(height, now, 0.0)
@@ -159,4 +151,30 @@ def _difficulty_path(days: Sequence[MarketDay], horizon: int) -> list[_Difficult
             step = step._replace(difficulty=step.difficulty * (1 + change), half=half)
             pace = BLOCKS_PER_EPOCH / 14 * (1 + growth)
         path.append(step._replace(height=height))
-    return path
+    return path, _skill(misses, epochs)
+
+
+class PastRange(NamedTuple):
+    """A range as it would have been made on an earlier day, with what was known then, and the price that came."""
+
+    made_on: date
+    day: date
+    low: float
+    high: float
+    price_usd: float
+
+    @property
+    def held(self) -> bool:
+        return self.low <= self.price_usd <= self.high
+
+
+def past_ranges(days: Sequence[MarketDay], days_ahead: int, last: int) -> list[PastRange]:
+    """Returns the latest ranges whose outcome is known, oldest first."""
+    priced = [(day.day, day.price_usd) for day in days if day.price_usd is not None]
+    halves = price_ranges([price for _, price in priced], days_ahead).halves
+    found = []
+    for origin in range(max(0, len(priced) - days_ahead - last), len(priced) - days_ahead):
+        (made_on, then), (day, price), half = priced[origin], priced[origin + days_ahead], halves[origin]
+        if half is not None:
+            found.append(PastRange(made_on, day, then * exp(-half), then * exp(half), price))
+    return found

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater import urls
-from headwater.errors import BadAddress, BadInput, NotFound, TooManySources
+from headwater.errors import BadAddress, BadInput, Forbidden, NotFound, TooManySources
 from headwater.events import catalogue
 from headwater.events.catalogue import SourceFacts, SubscriptionEnd
 from headwater.model import Credential, Event, Reader
 from headwater.sources import DEFAULT, KINDS
 from headwater.store import sources
 from headwater.store.log import outbox
-from headwater.store.sources import Added, NewSource
+from headwater.store.people import audit
+from headwater.store.sources import Added, WantedSource
 
 AT_ONCE = 1000  # sources in one transaction
 Seal = Callable[[str], Credential]
@@ -87,6 +88,7 @@ def follow(
     """
     said = kind is not None or bool(settings)
     kind, address = chosen(address, kind, settings or {})
+    _check_operator(reader, kind)
     wanted = _new_source(kind, address, seal)
     added = sources.add(
         conn,
@@ -103,21 +105,29 @@ def follow(
     if added.new_subscription and most and (have := sources.count_followed(conn, reader) - 1) >= most:
         raise _too_many(have, 1, most)
     if said and not added.new_source:
+        _check_operator(reader, sources.kind_of(conn, added.source_id))
         changed = sources.read_as(conn, added.source_id, kind, settings or {}, now)
         added = added._replace(changed=changed)
     outbox.append(conn, list(_events(reader, wanted, added, now)), now)
+    if added.new_subscription or added.changed or added.revived:
+        audit.record(conn, reader, "source.follow", added.source_id, wanted.host)
     return added
 
 
-def _new_source(kind: str, address: str, seal: Seal | None) -> NewSource:
+def _check_operator(reader: Reader, kind: str) -> None:
+    if kind in KINDS and KINDS[kind].for_operators and not reader.runs_instance:
+        raise Forbidden(f"Only those who run this instance may decide about a {KINDS[kind].label}: it is everybody's.")
+
+
+def _new_source(kind: str, address: str, seal: Seal | None) -> WantedSource:
     address, credential = urls.without_credential(address)
     if credential and seal is None:
         raise BadAddress("An address with a password cannot be added this way.")
     host = urls.host_of(urls.split(address))
-    return NewSource(kind, address, host, seal(credential) if credential and seal else None)
+    return WantedSource(kind, address, host, seal(credential) if credential and seal else None)
 
 
-def _events(reader: Reader, wanted: NewSource, added: Added, now: datetime) -> Iterator[Event]:
+def _events(reader: Reader, wanted: WantedSource, added: Added, now: datetime) -> Iterator[Event]:
     facts = SourceFacts(source_id=added.source_id, address=wanted.address)
     if added.new_source:
         yield catalogue.SOURCE_ADDED(facts, once=str(added.source_id))
@@ -129,7 +139,7 @@ def _events(reader: Reader, wanted: NewSource, added: Added, now: datetime) -> I
 class ReadList(NamedTuple):
     """The sources that a list names, and those that cannot be used with the reason."""
 
-    wanted: list[NewSource]
+    wanted: list[WantedSource]
     refused: dict[str, str]
 
 
@@ -146,7 +156,7 @@ def read_list(outlines: Iterable[Outline], seal: Seal | None = None) -> ReadList
     return ReadList(wanted, refused)
 
 
-def check_room(conn: Connection, reader: Reader, wanted: Sequence[NewSource], most: int) -> None:
+def check_room(conn: Connection, reader: Reader, wanted: Sequence[WantedSource], most: int) -> None:
     """Raises TooManySources if the reader would have more than `most` sources with these; 0: any number."""
     if not most:
         return
@@ -162,12 +172,15 @@ def _too_many(have: int, new: int, most: int) -> TooManySources:
     )
 
 
-def follow_some(conn: Connection, reader: Reader, wanted: Sequence[NewSource], now: datetime) -> int:
+def follow_some(conn: Connection, reader: Reader, wanted: Sequence[WantedSource], now: datetime) -> int:
     """Follows these sources. Returns how many the reader did not follow before."""
     added = sources.add_all(conn, reader, wanted, now)
     pairs = zip(wanted, added, strict=True)
     outbox.append(conn, [event for one, done in pairs for event in _events(reader, one, done, now)], now)
-    return sum(done.new_subscription for done in added)
+    count = sum(done.new_subscription for done in added)
+    if count:
+        audit.record(conn, reader, "source.import", detail=f"{count} sources")
+    return count
 
 
 def follow_all(
@@ -192,3 +205,4 @@ def unfollow(conn: Connection, reader: Reader, source_id: int, now: datetime) ->
     once = f"{reader.user_id}:{source_id}:{now.isoformat()}"
     end = SubscriptionEnd(source_id=source_id)
     outbox.append(conn, [catalogue.UNSUBSCRIBED(end, once=once, reader=reader)], now)
+    audit.record(conn, reader, "source.unfollow", source_id)

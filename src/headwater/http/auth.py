@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address
@@ -27,10 +28,12 @@ from headwater.wire import Parts
 COOKIE = "headwater_session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 WELL_KNOWN = ("/.well-known/jwks.json", "/.well-known/oauth-authorization-server")
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login", "/invitation", "/oauth/token", *WELL_KNOWN})
+SIGN_IN_PATHS = ("/login", "/login/provider", "/login/tenant", "/invitation")
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/oauth/token", *SIGN_IN_PATHS, *WELL_KNOWN})
 UNSCOPED_PATHS = frozenset({"/logout", "/api/docs", "/api/openapi.json"})  # for everybody who is signed in
 OPEN_PREFIX = "/static/"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]@:/?#\s]+)(?::\d*)?")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -202,6 +205,16 @@ async def limit_guesses(parts: Parts, email: str, address: str) -> None:
             raise TooOften("Too many attempts to sign in. Wait before you try again.", retry_after=use.wait)
 
 
+_ATTEMPTS = Limit("attempts-from-address", 60, 900)
+
+
+async def limit_attempts(parts: Parts, address: str) -> None:
+    """Raises TooOften if too many come from one address with something that cannot be guessed."""
+    use = await parts.rate_limits.take(_ATTEMPTS, address)
+    if not use.is_allowed:
+        raise TooOften("Too many attempts to sign in. Wait before you try again.", retry_after=use.wait)
+
+
 async def forget_guesses(parts: Parts, email: str, address: str) -> None:
     """Forgets the wrong guesses of somebody who then knew the password."""
     limit, who = _GUESSES[0]
@@ -280,11 +293,9 @@ class KnownHosts:
 
 
 def name_of(host_header: str) -> str:
-    """Returns the host without its port, in lower case."""
-    try:
-        return (urlsplit(f"//{host_header}").hostname or "").rstrip(".").lower()
-    except ValueError:
-        return ""
+    """Returns the host without its port, in lower case, or nothing if this is no name of a host."""
+    found = _HOST.fullmatch(host_header)
+    return found[1].strip("[]").rstrip(".").lower() if found else ""
 
 
 def _is_address(name: str) -> bool:

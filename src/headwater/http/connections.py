@@ -1,4 +1,4 @@
-"""What a connection may cost before anybody is signed in: bytes of a head, time to send a request, and a place.
+"""What a connection may cost before anybody is signed in: bytes of a head, time to send a request, a place; and TLS.
 
 These limits hold below the application, because by the time it sees a request the whole head is in memory.
 """
@@ -6,9 +6,13 @@ These limits hold below the application, because by the time it sees a request t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import resource
+import ssl
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httptools
@@ -17,6 +21,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from headwater.errors import BadSetting
 from headwater.http.problems import MEDIA_TYPE, RETRY_AFTER_SECONDS, Problem
 
 MAX_HEAD_BYTES = 64 * 1024
@@ -24,6 +29,7 @@ BODY_FACTOR = 8  # a body may take this many times as long as a head
 STALLED_SECONDS = 60.0  # a client that reads nothing of its answer for this long is gone
 LINGER_SECONDS = 2.0  # what still arrives after a refusal is thrown away: a reset would take the answer with it
 NOTE_SECONDS = 10.0
+RENEWED_SECONDS = 60.0
 RESERVE = 16
 HEALTH_PATHS = frozenset({b"/healthz", b"/readyz"})
 MOST_DESCRIPTORS = 8192
@@ -41,6 +47,72 @@ _TWO_HOSTS = Problem(400, "bad_request", "The request cannot be read", "A reques
 _FULL = Problem(503, "busy", "Too many connections at once", "Try again in a moment.")
 
 log = structlog.get_logger(__name__)
+
+
+class Certificate:
+    """The certificate of this server and its key, for TLS 1.3. A renewed one counts for connections from then on."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Raises BadSetting if a file cannot be read, or is not safe to use."""
+        self._files = (certificate, key)
+        self._seen = self._state()
+        self.context = _context(certificate, key)
+
+    def renew(self) -> bool:
+        """Reads the files again if they were changed. Returns whether they were. Bad ones are logged and left alone."""
+        try:
+            state = self._state()
+            if state == self._seen:
+                return False
+            self._seen = state
+            _context(*self._files)
+            self.context.load_cert_chain(*self._files)
+        except BadSetting as error:
+            log.error("certificate.refused", detail=error.detail)
+            return False
+        log.info("certificate.renewed", file=str(self._files[0]))
+        return True
+
+    async def watch(self, stop: asyncio.Event) -> None:
+        """Looks for a renewed certificate every minute until `stop` is set."""
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), RENEWED_SECONDS)
+            await asyncio.to_thread(self.renew)
+
+    def _state(self) -> list[tuple[int, int, int]]:
+        try:
+            found = [file.stat() for file in self._files]
+        except OSError as error:
+            raise _bad_file(error.filename, error.strerror or "unknown") from error
+        return [(one.st_ino, one.st_mtime_ns, one.st_size) for one in found]
+
+
+def _bad_file(file: object, why: str) -> BadSetting:
+    return BadSetting(f"TLS: {file} cannot be used: {why}. See HEADWATER_TLS_CERTIFICATE and HEADWATER_TLS_KEY.")
+
+
+def _context(certificate: Path, key: Path) -> ssl.SSLContext:
+    from cryptography import x509  # takes 7 MB, and most have a proxy that does TLS
+
+    if key.stat().st_mode & 0o007:
+        raise _bad_file(key, f"everybody on this machine can read or change it. Run: chmod o= {key}")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_ciphers("DEFAULT:@SECLEVEL=2")  # neither short keys nor SHA-1
+    try:
+        ends_at = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except ssl.SSLError as error:
+        reason = (error.reason or "unknown").replace("_", " ").lower()
+        raise _bad_file(certificate, f"{reason} ({key} has to be its key, without a password)") from error
+    except OSError as error:
+        raise _bad_file(error.filename, error.strerror or "unknown") from error
+    except ValueError as error:
+        raise _bad_file(certificate, "there is no certificate in it, in PEM") from error
+    if ends_at < datetime.now(UTC):
+        raise _bad_file(certificate, f"it has expired on {ends_at:%Y-%m-%d}. Renew it")
+    return context
 
 
 class Limits(NamedTuple):

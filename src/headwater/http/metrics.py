@@ -8,7 +8,7 @@ from these declarations.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -149,6 +149,13 @@ METRICS = (
     ),
     Metric("headwater_alerts", "gauge", "1 while an alert is raised.", ("alert",)),
     Metric(
+        "headwater_cache_lookups",
+        "counter",
+        "Lookups in the cache by kind and by what was found: fresh, stale, missing, or bypassed (it did not answer).",
+        ("kind", "found"),
+        shown="sum by (found) (rate(headwater_cache_lookups_total[5m]))",
+    ),
+    Metric(
         "headwater_live_connections",
         "gauge",
         "Connections that follow the live updates.",
@@ -248,6 +255,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._made: dict[str, Any] = {metric.name: self._make(metric) for metric in METRICS}
+        self._lookups: dict[tuple[str, str], int] = {}
         ProcessCollector(registry=self.registry)
 
     def _make(self, metric: Metric) -> Counter | Gauge | Histogram:
@@ -268,6 +276,12 @@ class Metrics:
         if saved.accepted:
             for change, stored in (("new", "new"), ("changed", "updated"), ("known", "same")):
                 self._made["headwater_posts"].labels(change).inc(saved.count(stored))
+
+    def note_lookups(self, lookups: Mapping[tuple[str, str], int]) -> None:
+        """Takes over how often this process looked into the cache, by kind and by what was found."""
+        for labels, count in lookups.items():
+            self._made["headwater_cache_lookups"].labels(*labels).inc(count - self._lookups.get(labels, 0))
+        self._lookups = dict(lookups)
 
     def text(self, numbers: Numbers, now: datetime, *, live: int, database: str) -> bytes:
         """Returns everything as Prometheus reads it."""

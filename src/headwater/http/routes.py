@@ -20,8 +20,11 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
+from headwater.accounts import openid
 from headwater.app.shapes import PageJson, shaped
 from headwater.errors import BadCursor, UnknownParameter
+from headwater.http.auth import needs
+from headwater.http.problems import refusals
 from headwater.store.posts.stream import Filter, Story, StreamPosition, StreamPost
 from headwater.store.stories.folded import ShownMember
 from headwater.text import printable
@@ -34,6 +37,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_NAMED = 10
 _WORDS = frozenset({"mark", "refresh", "replay"})  # addresses beside those of ids
+_OTHERS_ADD_TO = frozenset({openid.CALLBACK})  # providers send along what they like
 _ADVICE = "Use a next_cursor that this server gave you, unchanged, or leave it out to start from the newest."
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -54,7 +58,14 @@ AnyId = Annotated[int, Field(ge=1, le=MAX_ID)]  # in forms and queries, where ev
 JsonId = Annotated[int, Strict(), Field(ge=1, le=MAX_ID)]
 Flag = Annotated[bool, Strict()]
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
+Text = Annotated[str, Form()]
+Texts = Annotated[list[str] | None, Form()]
 Next = Annotated[str, Form(description="the page to go to afterwards")]
+
+
+def route(summary: str, scope: str, *refused: int) -> dict[str, Any]:
+    """What a route of the API says about itself: a line for its reference, its scope, and how it may refuse."""
+    return {"summary": summary, "dependencies": [needs(scope)], "responses": refusals(*refused)}
 
 
 def stream_filter(
@@ -67,7 +78,7 @@ def stream_filter(
         Query(
             alias="q",
             max_length=500,
-            description="only what has all these words, last stored first; `mine*` matches mines",
+            description="only what has all these words, the newest first; `mine*` matches mines",
         ),
     ] = None,
 ) -> Filter:
@@ -150,7 +161,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
     """Raises UnknownParameter if the query has one that the route does not take. A misspelled filter filters nothing,
     and nobody would notice."""
     route = request.scope.get("route")
-    if not request.query_params or not isinstance(route, APIRoute):
+    if not request.query_params or not isinstance(route, APIRoute) or route.path in _OTHERS_ADD_TO:
         return
     known = sorted(_queried(route.dependant))
     unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]

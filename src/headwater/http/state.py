@@ -45,6 +45,7 @@ async def figures(parts: Parts, live: Live) -> list[Figure]:
         kept_for=timedelta(days=parts.settings.event_history_days),
         has_cursors=parts.follows_table,
         cache_hits=parts.settings.monitor_cache_hit_threshold,
+        cache=await parts.cache.hit_rate(),
     )
     store = judge_store([problem.detail for problem in problems])
     if parts.follows_table:

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from html import escape
 from typing import Any
 
-from headwater.sim.forum_world import Habits, SimForum, SimPost, SimThread, last_post, simulated
+from headwater.sim.forum_world import ForumHabits, SimForum, SimForumPost, SimThread, last_post, simulated
 from headwater.sim.serving import Answer, Ask, conditional, json_answer, png, run, serving_site, with_faults
 
 _BOARD_PAGE = re.compile(r"/bbs/forum-(\d{1,9})-(\d{1,9})\.html")
@@ -147,7 +147,7 @@ def _thread_page(forum: SimForum, id: int, page: int, now: datetime) -> str | No
     return _page(thread.title, f'<h1>{title}</h1><div class="pg">{pager}</div><div id="postlist">{shown}</div>')
 
 
-def _post_html(thread: SimThread, post: SimPost, now: datetime) -> str:
+def _post_html(thread: SimThread, post: SimForumPost, now: datetime) -> str:
     version = post.version_at(now)
     edited = (
         f'<i class="pstatus">本帖最后编辑于 {_date(version.since, now)}</i>' if version.since > post.created_at else ""
@@ -166,7 +166,7 @@ def _post_html(thread: SimThread, post: SimPost, now: datetime) -> str:
     )
 
 
-def _quote(thread: SimThread, post: SimPost, now: datetime) -> str:
+def _quote(thread: SimThread, post: SimForumPost, now: datetime) -> str:
     quoted = next((other for other in thread.posts_at(now) if other.id == post.answers), None)
     if quoted is None:
         return ""
@@ -250,7 +250,7 @@ def _topic(forum: SimForum, id: int, page: int, now: datetime) -> dict[str, Any]
     }
 
 
-def _post_json(thread: SimThread, post: SimPost, now: datetime) -> dict[str, Any]:
+def _post_json(thread: SimThread, post: SimForumPost, now: datetime) -> dict[str, Any]:
     version = post.version_at(now)
     paragraphs = "".join(f"<p>{escape(part)}</p>\n" for part in version.text.split("\n\n"))
     image = f'<p><img src="/pictures/{post.image}.png" alt="Picture {post.image}"></p>' if post.image else ""
@@ -276,7 +276,7 @@ def _time(moment: datetime) -> str:
 
 
 def _from_arguments(given: Namespace) -> SimForum:
-    boards = {"mining": Habits(), "kuangji": Habits(lang="zh")}
+    boards = {"mining": ForumHabits(), "kuangji": ForumHabits(lang="zh")}
     forum = simulated(boards, seed=given.seed, lasts=timedelta(days=given.days))
     forum.clock.advance(timedelta(days=given.days / 2))
     return forum

@@ -26,18 +26,18 @@ _NAMES = {
 }
 
 
-class Version(NamedTuple):
+class ForumVersion(NamedTuple):
     since: datetime
     text: str
 
 
-class SimPost(NamedTuple):
+class SimForumPost(NamedTuple):
     """A post with its whole future. `answers` is the id of the post that it quotes."""
 
     id: int
     author: str
     created_at: datetime
-    versions: tuple[Version, ...]
+    versions: tuple[ForumVersion, ...]
     image: int | None = None
     answers: int | None = None
     deleted_at: datetime | None = None
@@ -45,7 +45,7 @@ class SimPost(NamedTuple):
     def is_there(self, now: datetime) -> bool:
         return self.created_at <= now and not (self.deleted_at and self.deleted_at <= now)
 
-    def version_at(self, now: datetime) -> Version:
+    def version_at(self, now: datetime) -> ForumVersion:
         return [version for version in self.versions if version.since <= now][-1]
 
 
@@ -53,10 +53,10 @@ class SimThread(NamedTuple):
     id: int
     board: str
     title: str
-    posts: tuple[SimPost, ...]
+    posts: tuple[SimForumPost, ...]
     pinned: bool = False
 
-    def posts_at(self, now: datetime) -> list[SimPost]:
+    def posts_at(self, now: datetime) -> list[SimForumPost]:
         """Returns the posts that can be seen. Nobody deletes the first post of a thread."""
         return [post for post in self.posts if post.is_there(now)]
 
@@ -65,7 +65,7 @@ class SimThread(NamedTuple):
         return next(place for place, post in enumerate(self.posts, 1) if post.id == id)
 
 
-class Habits(NamedTuple):
+class ForumHabits(NamedTuple):
     """How busy a board is, and what share of its posts is edited, deleted and so on. `pinned` counts threads."""
 
     lang: str = "en"
@@ -84,7 +84,7 @@ class Habits(NamedTuple):
 class SimForum(SimSite):
     """All of a forum's state."""
 
-    habits: Mapping[str, Habits]
+    habits: Mapping[str, ForumHabits]
     threads: Mapping[int, SimThread]
     threads_a_page: int = 20
     posts_a_page: int = 10
@@ -101,12 +101,12 @@ class SimForum(SimSite):
         )
 
 
-def last_post(thread: SimThread, now: datetime) -> SimPost:
+def last_post(thread: SimThread, now: datetime) -> SimForumPost:
     return max(thread.posts_at(now), key=lambda post: (post.created_at, post.id))
 
 
 def simulated(
-    boards: Mapping[str, Habits],
+    boards: Mapping[str, ForumHabits],
     *,
     seed: int = 0,
     lasts: timedelta = timedelta(days=2),
@@ -119,7 +119,7 @@ def simulated(
     return SimForum(boards, threads, threads_a_page, clock=Clock(BEGINS), faults=faults, seed=seed)
 
 
-def _board(name: str, habits: Habits, begins: datetime, lasts: timedelta, seed: int) -> list[SimThread]:
+def _board(name: str, habits: ForumHabits, begins: datetime, lasts: timedelta, seed: int) -> list[SimThread]:
     chance = random.Random(f"{seed}:{name}")
     threads: list[SimThread] = []
     at = begins.replace(microsecond=0)
@@ -131,11 +131,11 @@ def _board(name: str, habits: Habits, begins: datetime, lasts: timedelta, seed: 
     return threads
 
 
-def _posts(chance: random.Random, habits: Habits, begins: datetime, ends: datetime) -> list[SimPost]:
+def _posts(chance: random.Random, habits: ForumHabits, begins: datetime, ends: datetime) -> list[SimForumPost]:
     count = int(chance.expovariate(1 / max(habits.replies, 0.01)))
     if chance.random() < habits.long:
         count = count * 8 + 25
-    posts: list[SimPost] = []
+    posts: list[SimForumPost] = []
     at = begins
     for place in range(count + 1):
         if place and at >= ends:
@@ -147,16 +147,16 @@ def _posts(chance: random.Random, habits: Habits, begins: datetime, ends: dateti
     return posts
 
 
-def _post(chance: random.Random, habits: Habits, at: datetime, place: int) -> SimPost:
+def _post(chance: random.Random, habits: ForumHabits, at: datetime, place: int) -> SimForumPost:
     def happens(share: float) -> datetime | None:
         return at + timedelta(minutes=chance.randint(5, 600)) if chance.random() < share else None
 
-    versions = [Version(at, _text(chance, habits.lang))]
+    versions = [ForumVersion(at, _text(chance, habits.lang))]
     edited_at = happens(habits.edited)
     if edited_at:
-        versions.append(Version(edited_at, _text(chance, habits.lang)))
+        versions.append(ForumVersion(edited_at, _text(chance, habits.lang)))
     answered = chance.randrange(place) if place and chance.random() < habits.answers else None
-    return SimPost(
+    return SimForumPost(
         id=0,
         author=f"{chance.choice(_NAMES[habits.lang])}{chance.randrange(100)}",
         created_at=at,
@@ -182,7 +182,7 @@ def _numbered(drafts: Sequence[SimThread]) -> list[SimThread]:
     ]
 
 
-def _with_ids(posts: Sequence[SimPost], ids: Sequence[int]) -> list[SimPost]:
+def _with_ids(posts: Sequence[SimForumPost], ids: Sequence[int]) -> list[SimForumPost]:
     return [
         post._replace(id=ids[place], answers=None if post.answers is None else ids[post.answers])
         for place, post in enumerate(posts)

@@ -1,4 +1,5 @@
-"""The whole simulated internet: newspapers, communities, boards, news sites and accounts that report the same stories.
+"""The whole simulated internet: newspapers, communities, boards, news sites and accounts that report the same
+stories, and a market.
 
 Everything runs in this process, on loopback, by the real clock. Newspapers are served here: each has a front page that
 names its feed, and a feed of its latest articles.
@@ -14,10 +15,10 @@ from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from headwater.sim import forum, forum_world, news, news_world, reddit, reddit_world, x, x_world
+from headwater.sim import forum, forum_world, market, news, news_world, reddit, reddit_world, x, x_world
 from headwater.sim.forum_world import SimForum, SimThread
 from headwater.sim.news_world import SimArticle, SimNews
-from headwater.sim.newsroom import Place, Rhythm, Telling, history, told_in
+from headwater.sim.newsroom import Place, Rhythm, SimTelling, history, told_in
 from headwater.sim.reddit_world import SimReddit
 from headwater.sim.serving import Answer, Ask, Clock, conditional, request_handler, served
 from headwater.sim.x_world import SimX
@@ -76,7 +77,7 @@ def internet(seed: int = 1) -> Iterator[Internet]:
     with ExitStack() as stack:
         parts = [
             stack.enter_context(part(by_place, clock))
-            for part in (_newspapers, _communities, _boards, _news_sites, _accounts)
+            for part in (_newspapers, _communities, _boards, _news_sites, _accounts, _market)
         ]
         yield Internet(
             [site for part in parts for site in part.sites],
@@ -84,10 +85,10 @@ def internet(seed: int = 1) -> Iterator[Internet]:
         )
 
 
-Told = Mapping[Place, Sequence[Telling]]
+Told = Mapping[Place, Sequence[SimTelling]]
 
 
-def _of_kind(told: Told, kind: str) -> dict[str, Sequence[Telling]]:
+def _of_kind(told: Told, kind: str) -> dict[str, Sequence[SimTelling]]:
     return {place.name: tellings for place, tellings in told.items() if place.kind == kind}
 
 
@@ -117,7 +118,7 @@ def _boards(told: Told, clock: Clock) -> Iterator[Internet]:
     boards = _of_kind(told, "forum")
     langs = {place.name: place.lang for place in told if place.kind == "forum"}
     threads = {one.id: _as_thread(name, one, langs[name]) for name, theirs in boards.items() for one in theirs}
-    habits = {name: forum_world.Habits(lang=langs[name]) for name in boards}
+    habits = {name: forum_world.ForumHabits(lang=langs[name]) for name in boards}
     with forum.serving(SimForum(habits, threads, clock=clock)) as world:
         # The forum serves every board as pages and as JSON; follow one of each.
         yield Internet(
@@ -147,7 +148,7 @@ def _news_sites(told: Told, clock: Clock) -> Iterator[Internet]:
 @contextmanager
 def _accounts(told: Told, clock: Clock) -> Iterator[Internet]:
     places = {place.name: place for place in told if place.kind == "x"}
-    accounts = x_world.accounts_of({name: x_world.Habits(lang=place.lang) for name, place in places.items()})
+    accounts = x_world.accounts_of({name: x_world.AccountHabits(lang=place.lang) for name, place in places.items()})
     posts = {name: [_as_post(one) for one in told[place]] for name, place in places.items()}
     world = SimX(accounts, posts, clock=clock)
     with x.serving(world):
@@ -156,44 +157,52 @@ def _accounts(told: Told, clock: Clock) -> Iterator[Internet]:
         )
 
 
-def _as_submission(community: str, one: Telling) -> reddit_world.SimPost:
-    said = [reddit_world.Version(one.at, one.title, one.text)]
+@contextmanager
+def _market(told: Told, clock: Clock) -> Iterator[Internet]:
+    with market.serving(clock) as address:
+        yield Internet([Site("market", address)])
+
+
+def _as_submission(community: str, one: SimTelling) -> reddit_world.SimRedditPost:
+    said = [reddit_world.RedditVersion(one.at, one.title, one.text)]
     if one.edited:
-        said.append(reddit_world.Version(one.edited[0], one.title, one.edited[1]))
+        said.append(reddit_world.RedditVersion(one.edited[0], one.title, one.edited[1]))
     id = f"t3_{one.id:06x}"
-    return reddit_world.SimPost(id, community, one.author, one.at, one.at, tuple(said), liked=one.id * 37 % 900)
+    return reddit_world.SimRedditPost(id, community, one.author, one.at, one.at, tuple(said), liked=one.id * 37 % 900)
 
 
-def _as_thread(board: str, one: Telling, lang: str) -> SimThread:
-    said = [forum_world.Version(one.at, one.text)]
+def _as_thread(board: str, one: SimTelling, lang: str) -> SimThread:
+    said = [forum_world.ForumVersion(one.at, one.text)]
     if one.edited:
-        said.append(forum_world.Version(*one.edited))
-    first = forum_world.SimPost(one.id * 10, one.author, one.at, tuple(said), image=one.id if one.story else None)
+        said.append(forum_world.ForumVersion(*one.edited))
+    first = forum_world.SimForumPost(one.id * 10, one.author, one.at, tuple(said), image=one.id if one.story else None)
     replies = [
-        forum_world.SimPost(one.id * 10 + place, f"guest{place}", at, (forum_world.Version(at, words),))
+        forum_world.SimForumPost(one.id * 10 + place, f"guest{place}", at, (forum_world.ForumVersion(at, words),))
         for place, words in enumerate(_REPLIES[lang], 1)
         for at in [one.at + timedelta(minutes=4 * place)]
     ]
     return SimThread(one.id, board, one.title, (first, *replies))
 
 
-def _as_article(one: Telling) -> SimArticle:
+def _as_article(one: SimTelling) -> SimArticle:
     rest = [news_world.filler(one.place.lang, one.id), news_world.filler(one.place.lang, -one.id)]
-    said = [news_world.Version(one.at, one.title, (one.text, *rest))]
+    said = [news_world.ArticleVersion(one.at, one.title, (one.text, *rest))]
     if one.edited:
-        said.append(news_world.Version(one.edited[0], one.title, (one.edited[1], *rest)))
+        said.append(news_world.ArticleVersion(one.edited[0], one.title, (one.edited[1], *rest)))
     return SimArticle(
         news_world.FIRST_ID * 2 + one.id, one.at, one.author, f"/pictures/{one.id}.png", one.place.lang, tuple(said)
     )
 
 
-def _as_post(one: Telling) -> x_world.SimPost:
+def _as_post(one: SimTelling) -> x_world.SimTweet:
     id = x_world.number_at(one.at, one.id)
     words = f"{one.title}\n\n{one.text}"
-    return x_world.SimPost(one.place.name, (x_world.Version(id, one.at, words),), one.at, one.place.lang, liked=40)
+    return x_world.SimTweet(
+        one.place.name, (x_world.TweetVersion(id, one.at, words),), one.at, one.place.lang, liked=40
+    )
 
 
-def _newspaper(papers: Mapping[str, Sequence[Telling]], asked: Ask, now: datetime) -> Answer:
+def _newspaper(papers: Mapping[str, Sequence[SimTelling]], asked: Ask, now: datetime) -> Answer:
     found = page_at(papers, unquote(asked.path), f"http://{asked.host}", now)
     if found is None:
         return Answer(404, b"There is no such page.", {"Content-Type": "text/plain"})
@@ -201,7 +210,9 @@ def _newspaper(papers: Mapping[str, Sequence[Telling]], asked: Ask, now: datetim
     return conditional(Answer(200, body, {"Content-Type": f"{media_type}; charset=utf-8"}), asked)
 
 
-def page_at(papers: Mapping[str, Sequence[Telling]], path: str, site: str, now: datetime) -> tuple[bytes, str] | None:
+def page_at(
+    papers: Mapping[str, Sequence[SimTelling]], path: str, site: str, now: datetime
+) -> tuple[bytes, str] | None:
     """Returns the page at this path now and its media type."""
     _, paper, page = [*path.split("/", 2), "", ""][:3]
     if paper not in papers:
@@ -220,7 +231,7 @@ def page_at(papers: Mapping[str, Sequence[Telling]], path: str, site: str, now: 
     return f"<!doctype html><title>{title}</title><h1>{title}</h1><p>{escape(_text(story, now))}".encode(), "text/html"
 
 
-def _feed(paper: str, home: str, told: Sequence[Telling], now: datetime) -> str:
+def _feed(paper: str, home: str, told: Sequence[SimTelling], now: datetime) -> str:
     items = "".join(_item(home, telling, now) for telling in reversed(told))
     return (
         f'<?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>{escape(paper)}</title>'
@@ -228,7 +239,7 @@ def _feed(paper: str, home: str, told: Sequence[Telling], now: datetime) -> str:
     )
 
 
-def _item(home: str, telling: Telling, now: datetime) -> str:
+def _item(home: str, telling: SimTelling, now: datetime) -> str:
     return (
         f"<item><title>{escape(telling.title)}</title><link>{home}/{telling.id}</link><guid>{home}/{telling.id}</guid>"
         f"<author>{escape(telling.author)}</author><pubDate>{format_datetime(telling.at)}</pubDate>"
@@ -236,5 +247,5 @@ def _item(home: str, telling: Telling, now: datetime) -> str:
     )
 
 
-def _text(telling: Telling, now: datetime) -> str:
+def _text(telling: SimTelling, now: datetime) -> str:
     return telling.edited[1] if telling.edited and telling.edited[0] <= now else telling.text

@@ -45,7 +45,7 @@ _NAMES = ("Ada Winter", "Jon Barlow", "Mei Tan", "Ruth Okafor", "Sam Ellery")
 _NAMES_ZH = ("王晓明", "李静", "陈思远")
 
 
-class Version(NamedTuple):
+class ArticleVersion(NamedTuple):
     since: datetime
     title: str
     paragraphs: tuple[str, ...]
@@ -59,9 +59,9 @@ class SimArticle(NamedTuple):
     author: str
     image: str
     language: str
-    versions: tuple[Version, ...]
+    versions: tuple[ArticleVersion, ...]
 
-    def version_at(self, now: datetime) -> Version:
+    def version_at(self, now: datetime) -> ArticleVersion:
         return next(version for version in reversed(self.versions) if version.since <= now)
 
     @property
@@ -121,10 +121,10 @@ def _article(id: int, at: datetime, language: str, chance: random.Random) -> Sim
     doing = chance.choice(_DOINGS if english else _DOINGS_ZH)
     title = f"{place} {thing} {doing}" if english else f"{place}{thing}{doing}"
     paragraphs = tuple(_paragraph(place, thing, english, chance) for _ in range(chance.randint(4, 7)))
-    versions = [Version(at, title, paragraphs)]
+    versions = [ArticleVersion(at, title, paragraphs)]
     if chance.random() < 0.2:
         added = _paragraph(place, thing, english, chance)
-        versions.append(Version(at + timedelta(hours=chance.randint(1, 6)), title, (*paragraphs, added)))
+        versions.append(ArticleVersion(at + timedelta(hours=chance.randint(1, 6)), title, (*paragraphs, added)))
     author = chance.choice(_NAMES if english else _NAMES_ZH)
     return SimArticle(id, at, author, f"/pictures/{id}.png", language, tuple(versions))
 

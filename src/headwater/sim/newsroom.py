@@ -54,7 +54,7 @@ class Place(NamedTuple):
     lang: str
 
 
-class Telling(NamedTuple):
+class SimTelling(NamedTuple):
     """What a place publishes at a time. `story` is None for noise; `edited` is the later text and its time."""
 
     id: int
@@ -77,10 +77,10 @@ class Rhythm(NamedTuple):
 
 def history(
     places: Sequence[Place], begins: datetime, lasts: timedelta, seed: int = 1, rhythm: Rhythm = Rhythm()
-) -> list[Telling]:
+) -> list[SimTelling]:
     """Returns all tellings from `begins` on, ordered by time. Each event happens once."""
     chance = random.Random(f"newsroom:{seed}")
-    told: list[Telling] = []
+    told: list[SimTelling] = []
     for story, frame in enumerate(chance.sample(FRAMES, len(FRAMES))):
         told += _tellings(story, frame, places, begins + lasts * (story / len(FRAMES)), chance, rhythm)
     told += _noise(places, begins, lasts, chance)
@@ -88,13 +88,13 @@ def history(
     return [telling._replace(id=number) for number, telling in enumerate(told, 1)]
 
 
-def told_in(place: Place, told: Sequence[Telling]) -> list[Telling]:
+def told_in(place: Place, told: Sequence[SimTelling]) -> list[SimTelling]:
     return [telling for telling in told if telling.place == place]
 
 
 def _tellings(
     story: int, frame: Frame, places: Sequence[Place], at: datetime, chance: random.Random, rhythm: Rhythm
-) -> Iterator[Telling]:
+) -> Iterator[SimTelling]:
     """Yields one story in several places: each tells it at most once, in its own words or in another's."""
     filled = {gap: choices[(story + len(gap)) % len(choices)] for gap, choices in frame.gaps.items()}
     for lang in ("en", "zh"):
@@ -112,14 +112,16 @@ def _tellings(
             if chance.random() < rhythm.edits:
                 edited = (when + rhythm.spread / 4, _corrected(words.text, lang))
             author = chance.choice(_AUTHORS)
-            yield Telling(0, story, place, when, author, prefix + words.title, words.text, edited)
+            yield SimTelling(0, story, place, when, author, prefix + words.title, words.text, edited)
 
 
-def _noise(places: Sequence[Place], begins: datetime, lasts: timedelta, chance: random.Random) -> Iterator[Telling]:
+def _noise(places: Sequence[Place], begins: datetime, lasts: timedelta, chance: random.Random) -> Iterator[SimTelling]:
     """Yields small talk, for the places where everybody may write."""
     chatty = [place for place in places if place.kind in _OPEN]
     for words in CHATTER if chatty else ():
-        yield Telling(0, None, chance.choice(chatty), begins + lasts * chance.random(), chance.choice(_AUTHORS), *words)
+        yield SimTelling(
+            0, None, chance.choice(chatty), begins + lasts * chance.random(), chance.choice(_AUTHORS), *words
+        )
 
 
 def _ways(frame: Frame, lang: str) -> tuple[Words, ...]:

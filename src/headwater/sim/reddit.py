@@ -14,7 +14,16 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import Any, NamedTuple
 
-from headwater.sim.reddit_world import SPANS, Habits, ListedPage, SimPost, SimReddit, listed, page_of, simulated
+from headwater.sim.reddit_world import (
+    SPANS,
+    CommunityHabits,
+    ListedPage,
+    SimReddit,
+    SimRedditPost,
+    listed,
+    page_of,
+    simulated,
+)
 from headwater.sim.serving import Ask, run, serving_site, with_faults
 
 SITE = "https://www.reddit.com"
@@ -22,16 +31,16 @@ DEFAULT_LIMIT = 25
 _SORTS = ("new", "top", "hot", "rising")
 
 
-class Answer(NamedTuple):
+class RedditAnswer(NamedTuple):
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = {}
-    shows: tuple[SimPost, ...] = ()
+    shows: tuple[SimRedditPost, ...] = ()
     following: str | None = None
 
 
 @with_faults
-def answer(reddit: SimReddit, asked: Ask, now: datetime, fault: str | None) -> Answer:
+def answer(reddit: SimReddit, asked: Ask, now: datetime, fault: str | None) -> RedditAnswer:
     left, reset = reddit.count_request()
     answer = _answer_or_fault(reddit, asked, now, fault, left)
     if reddit.limits.requests:
@@ -48,7 +57,7 @@ def serving(reddit: SimReddit, port: int = 0) -> AbstractContextManager[SimReddi
     return serving_site(reddit, answer, port)
 
 
-def _keep_record(reddit: SimReddit, asked: Ask, answer: Answer, now: datetime, is_whole: bool) -> None:
+def _keep_record(reddit: SimReddit, asked: Ask, answer: RedditAnswer, now: datetime, is_whole: bool) -> None:
     if is_whole:
         reddit.note_shown(answer.shows, now)
     match [step for step in asked.path.split("/") if step]:
@@ -58,14 +67,14 @@ def _keep_record(reddit: SimReddit, asked: Ask, answer: Answer, now: datetime, i
             reddit.pages.append(page)
 
 
-def _answer_or_fault(reddit: SimReddit, asked: Ask, now: datetime, fault: str | None, left: int) -> Answer:
+def _answer_or_fault(reddit: SimReddit, asked: Ask, now: datetime, fault: str | None, left: int) -> RedditAnswer:
     if reddit.limits.requests and left < 0:
-        return Answer(429, b'{"message": "Too Many Requests", "error": 429}')
+        return RedditAnswer(429, b'{"message": "Too Many Requests", "error": 429}')
     if fault == "busy":
-        return Answer(429, b'{"message": "Too Many Requests", "error": 429}', {"Retry-After": "30"})
+        return RedditAnswer(429, b'{"message": "Too Many Requests", "error": 429}', {"Retry-After": "30"})
     if fault in ("broken", "unavailable"):
         status = 500 if fault == "broken" else 503
-        return Answer(status, b"<html><body><h1>whoa there</h1></body></html>", {"Content-Type": "text/html"})
+        return RedditAnswer(status, b"<html><body><h1>whoa there</h1></body></html>", {"Content-Type": "text/html"})
     steps = [step for step in asked.path.split("/") if step]
     if asked.path == "/api/v1/access_token":
         return _token(reddit, asked)
@@ -77,7 +86,7 @@ def _answer_or_fault(reddit: SimReddit, asked: Ask, now: datetime, fault: str | 
     return _refusal(404, "Not Found")
 
 
-def _token(reddit: SimReddit, asked: Ask) -> Answer:
+def _token(reddit: SimReddit, asked: Ask) -> RedditAnswer:
     wanted = "Basic " + b64encode(":".join(reddit.client).encode()).decode()
     if asked.method != "POST" or asked.authorization != wanted:
         return _refusal(401, "Unauthorized")
@@ -85,7 +94,7 @@ def _token(reddit: SimReddit, asked: Ask) -> Answer:
     return _json({"access_token": reddit.new_token(), "token_type": "bearer", "expires_in": life, "scope": "*"})
 
 
-def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -> Answer:
+def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -> RedditAnswer:
     name = steps[0].lower()
     is_feed = steps[-1] == ".rss"
     sort = next((step for step in steps[1:] if step in _SORTS), "hot")
@@ -93,7 +102,7 @@ def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -
         return _refusal(401, "Unauthorized")
     everything = reddit.posts.get(name)
     if everything is None:
-        return Answer(302, b"", {"Location": f"/subreddits/search?q={name}"})
+        return RedditAnswer(302, b"", {"Location": f"/subreddits/search?q={name}"})
     limit = asked.query.get("limit", "")
     wanted = min(100, max(1, int(limit))) if limit.isdigit() else DEFAULT_LIMIT
     if steps[1:] == ["comments"]:
@@ -102,14 +111,14 @@ def _community(reddit: SimReddit, asked: Ask, steps: list[str], now: datetime) -
     there = listed(everything, now, sort, span if span in SPANS else "day")[: reddit.limits.listing]
     page, after = page_of(there, everything, sort, asked.query.get("after"), wanted)
     if is_feed:
-        return Answer(200, _feed(name, page, now), {"Content-Type": "application/atom+xml"}, tuple(page), after)
+        return RedditAnswer(200, _feed(name, page, now), {"Content-Type": "application/atom+xml"}, tuple(page), after)
     children = [{"kind": "t3", "data": as_json(post, now)} for post in page]
     document = {"kind": "Listing", "data": {"after": after, "before": None, "dist": len(page), "children": children}}
     raw = asked.query.get("raw_json") == "1"
     return _json(document if raw else _escaped(document))._replace(shows=tuple(page), following=after)
 
 
-def _comments(posts: list[SimPost], now: datetime, wanted: int) -> dict[str, Any]:
+def _comments(posts: list[SimRedditPost], now: datetime, wanted: int) -> dict[str, Any]:
     """Returns the newest comments of a community, as the API lists them."""
     written = [(post.comment_at(place), place, post) for post in posts for place in range(post.comments_at(now))]
     written.sort(key=lambda one: (one[0], one[2].id, one[1]), reverse=True)
@@ -117,7 +126,7 @@ def _comments(posts: list[SimPost], now: datetime, wanted: int) -> dict[str, Any
     return {"kind": "Listing", "data": {"after": None, "before": None, "dist": len(children), "children": children}}
 
 
-def comment_json(post: SimPost, place: int, now: datetime) -> dict[str, Any]:
+def comment_json(post: SimRedditPost, place: int, now: datetime) -> dict[str, Any]:
     """Returns a comment as the API writes it. Every third one answers the comment before it."""
     id, version = f"t1_{post.id.removeprefix('t3_')}{place}", post.version_at(now)
     answers = place % 3 == 2
@@ -136,7 +145,7 @@ def comment_json(post: SimPost, place: int, now: datetime) -> dict[str, Any]:
     }
 
 
-def as_json(post: SimPost, now: datetime) -> dict[str, Any]:
+def as_json(post: SimRedditPost, now: datetime) -> dict[str, Any]:
     """Returns a post as the API writes it."""
     version, removed = post.version_at(now), post.is_removed(now)
     edited_at = version.since if version.since > post.created_at else None
@@ -175,7 +184,7 @@ def _markdown(text: str) -> str:
     return f'<!-- SC_OFF --><div class="md">{paragraphs}</div><!-- SC_ON -->'
 
 
-def _feed(name: str, posts: list[SimPost], now: datetime) -> bytes:
+def _feed(name: str, posts: list[SimRedditPost], now: datetime) -> bytes:
     entries = "".join(_entry(as_json(post, now)) for post in posts)
     head = '<?xml version="1.0" encoding="UTF-8"?><feed xmlns="http://www.w3.org/2005/Atom">'
     return f"{head}<id>/r/{name}/new/.rss</id><title>newest submissions : {name}</title>{entries}</feed>".encode()
@@ -197,12 +206,12 @@ def _entry(post: dict[str, Any]) -> str:
     )
 
 
-def _refusal(status: int, message: str) -> Answer:
+def _refusal(status: int, message: str) -> RedditAnswer:
     return _json({"message": message, "error": status})._replace(status=status)
 
 
-def _json(document: Any) -> Answer:
-    return Answer(200, json.dumps(document).encode(), {"Content-Type": "application/json; charset=UTF-8"})
+def _json(document: Any) -> RedditAnswer:
+    return RedditAnswer(200, json.dumps(document).encode(), {"Content-Type": "application/json; charset=UTF-8"})
 
 
 def _escaped(value: Any) -> Any:
@@ -218,7 +227,9 @@ def _escaped(value: Any) -> Any:
 
 
 def _from_arguments(given: Namespace) -> SimReddit:
-    return simulated({name: Habits() for name in given.communities}, seed=given.seed, lasts=timedelta(days=given.days))
+    return simulated(
+        {name: CommunityHabits() for name in given.communities}, seed=given.seed, lasts=timedelta(days=given.days)
+    )
 
 
 def _addresses(reddit: SimReddit) -> Iterator[str]:

@@ -27,7 +27,7 @@ _HOURS = {"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24, "year": 365 * 
 SPANS = {name: timedelta(hours=hours) for name, hours in _HOURS.items()}
 
 
-class Version(NamedTuple):
+class RedditVersion(NamedTuple):
     """What a post says from `since` on. `text` is empty for a post that is a link."""
 
     since: datetime
@@ -35,7 +35,7 @@ class Version(NamedTuple):
     text: str
 
 
-class SimPost(NamedTuple):
+class SimRedditPost(NamedTuple):
     """A post with its whole future. `visible_at` is later than `created_at` if it was held back."""
 
     id: str
@@ -43,7 +43,7 @@ class SimPost(NamedTuple):
     author: str
     created_at: datetime
     visible_at: datetime
-    versions: tuple[Version, ...]
+    versions: tuple[RedditVersion, ...]
     liked: int
     link: str | None = None
     flair: str | None = None
@@ -57,7 +57,7 @@ class SimPost(NamedTuple):
     def is_removed(self, now: datetime) -> bool:
         return self.removed_at is not None and self.removed_at <= now
 
-    def version_at(self, now: datetime) -> Version:
+    def version_at(self, now: datetime) -> RedditVersion:
         said = [version for version in self.versions if version.since <= now][-1]
         return said._replace(text="[removed]") if self.is_removed(now) else said
 
@@ -74,7 +74,7 @@ class SimPost(NamedTuple):
         return self.created_at + timedelta(hours=-4 * math.log(1 - share)) if share < 1 else self.created_at
 
 
-class Habits(NamedTuple):
+class CommunityHabits(NamedTuple):
     """How busy a community is, and what share of its posts is late, edited, deleted and so on.
 
     `flood` is how many posts come at once about the middle of the history, perhaps more than a listing shows.
@@ -91,11 +91,11 @@ class Habits(NamedTuple):
     flood: int = 0
 
 
-def history(name: str, begins: datetime, lasts: timedelta, seed: int, habits: Habits) -> list[SimPost]:
+def history(name: str, begins: datetime, lasts: timedelta, seed: int, habits: CommunityHabits) -> list[SimRedditPost]:
     """Returns every post of a community from `begins` on, ordered by time."""
     chance = random.Random(f"{seed}:{name}")
     gap = 86_400 / habits.posts_per_day
-    posts: list[SimPost] = []
+    posts: list[SimRedditPost] = []
     flood_at, flooded = begins + lasts * random.Random(f"flood:{seed}:{name}").uniform(0.3, 0.7), 0
     at = begins.replace(microsecond=0)
     while at < begins + lasts:
@@ -110,7 +110,7 @@ def history(name: str, begins: datetime, lasts: timedelta, seed: int, habits: Ha
     return posts
 
 
-def listed(posts: Iterable[SimPost], now: datetime, sort: str, span: str) -> list[SimPost]:
+def listed(posts: Iterable[SimRedditPost], now: datetime, sort: str, span: str) -> list[SimRedditPost]:
     """Returns the community's listing at a moment, best first."""
     there = [post for post in posts if post.is_listed(now)]
     if sort == "new":
@@ -124,8 +124,8 @@ def listed(posts: Iterable[SimPost], now: datetime, sort: str, span: str) -> lis
 
 
 def page_of(
-    posts: Sequence[SimPost], everything: Iterable[SimPost], sort: str, after: str | None, limit: int
-) -> tuple[list[SimPost], str | None]:
+    posts: Sequence[SimRedditPost], everything: Iterable[SimRedditPost], sort: str, after: str | None, limit: int
+) -> tuple[list[SimRedditPost], str | None]:
     """Returns a page of a listing and the `after` of the next. A deleted post still marks its place by time."""
     if after:
         mark = next((post for post in everything if post.id == after), None)
@@ -140,19 +140,24 @@ def page_of(
 
 
 def _post(
-    name: str, number: int, at: datetime, before: Sequence[SimPost], chance: random.Random, habits: Habits
-) -> SimPost:
+    name: str,
+    number: int,
+    at: datetime,
+    before: Sequence[SimRedditPost],
+    chance: random.Random,
+    habits: CommunityHabits,
+) -> SimRedditPost:
     def happens(share: float, longest: timedelta) -> datetime | None:
         return at + longest * (0.05 + 0.95 * chance.random()) if chance.random() < share else None
 
     id = f"t3_{_base36(chance.randrange(36**4) * 100_000 + number)}"
     visible_at = happens(habits.late, timedelta(hours=2)) or at
     is_link = chance.random() < habits.links
-    versions = [Version(at, _words(chance, 6), "" if is_link else _text(chance))]
+    versions = [RedditVersion(at, _words(chance, 6), "" if is_link else _text(chance))]
     edited_at = happens(0.0 if is_link else habits.edited, timedelta(hours=6))
     if edited_at:
-        versions.append(Version(edited_at, versions[0].title, _text(chance)))
-    return SimPost(
+        versions.append(RedditVersion(edited_at, versions[0].title, _text(chance)))
+    return SimRedditPost(
         id=id,
         community=name,
         author=f"{chance.choice(_WORDS)}_{chance.randrange(1000)}",
@@ -168,11 +173,11 @@ def _post(
     )
 
 
-def _by_time(post: SimPost) -> tuple[datetime, str]:
+def _by_time(post: SimRedditPost) -> tuple[datetime, str]:
     return post.created_at, post.id
 
 
-def _heat(post: SimPost, now: datetime) -> float:
+def _heat(post: SimRedditPost, now: datetime) -> float:
     return math.log10(post.score_at(now) + 1) - (now - post.created_at).total_seconds() / 45_000
 
 
@@ -192,7 +197,7 @@ def _base36(number: int) -> str:
     return digits or "0"
 
 
-class Limits(NamedTuple):
+class RedditLimits(NamedTuple):
     """What Reddit allows: requests per window (0: no limit), posts in a whole listing, the life of a token."""
 
     requests: int = 600
@@ -210,7 +215,7 @@ class ListedPage(NamedTuple):
     span: str
     after: str | None
     following: str | None
-    posts: tuple[SimPost, ...]
+    posts: tuple[SimRedditPost, ...]
     whole: bool
 
 
@@ -221,10 +226,10 @@ class SimReddit(SimSite):
     `keeps_record` is False where nobody will read `shown` and `pages` and speed matters.
     """
 
-    posts: Mapping[str, list[SimPost]]
-    limits: Limits = field(default_factory=Limits)
+    posts: Mapping[str, list[SimRedditPost]]
+    limits: RedditLimits = field(default_factory=RedditLimits)
     client: tuple[str, str] = ("an id", "a secret")
-    shown: dict[str, list[Version]] = field(default_factory=dict)
+    shown: dict[str, list[RedditVersion]] = field(default_factory=dict)
     pages: list[ListedPage] = field(default_factory=list)
     faulted: Counter[str] = field(default_factory=Counter)
     keeps_record: bool = True
@@ -261,7 +266,7 @@ class SimReddit(SimSite):
                 self.faulted[name] += 1
             return name
 
-    def note_shown(self, posts: Sequence[SimPost], now: datetime) -> None:
+    def note_shown(self, posts: Sequence[SimRedditPost], now: datetime) -> None:
         with self.lock:
             for post in posts:
                 seen = self.shown.setdefault(post.id, [])
@@ -271,11 +276,11 @@ class SimReddit(SimSite):
 
 
 def simulated(
-    communities: Mapping[str, Habits],
+    communities: Mapping[str, CommunityHabits],
     *,
     seed: int = 0,
     lasts: timedelta = timedelta(days=1),
-    limits: Limits = Limits(),
+    limits: RedditLimits = RedditLimits(),
     faults: Faults = Faults(),
 ) -> SimReddit:
     """Returns a Reddit whose communities have a history of this length. Its clock is at the beginning."""

@@ -190,7 +190,7 @@ def png(colour: bytes, width: int, height: int) -> bytes:
 def request_handler(answer: Callable[[Ask], Answered]) -> type[BaseHTTPRequestHandler]:
     """Returns a handler class, as `http.server` wants it, that answers with this function."""
 
-    class Connection(BaseHTTPRequestHandler):
+    class SimConnection(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
         wbufsize = 65_536
@@ -215,7 +215,7 @@ def request_handler(answer: Callable[[Ask], Answered]) -> type[BaseHTTPRequestHa
 
         def log_message(self, format: str, *args: object) -> None: ...
 
-    return Connection
+    return SimConnection
 
 
 class _Server(ThreadingHTTPServer):

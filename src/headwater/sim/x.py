@@ -15,7 +15,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from headwater.sim.serving import Ask, run, serving_site, with_faults
-from headwater.sim.x_world import LONGER_THAN_USUAL, Habits, SimAccount, SimPost, SimX, number_at, simulated
+from headwater.sim.x_world import LONGER_THAN_USUAL, AccountHabits, SimAccount, SimTweet, SimX, number_at, simulated
 
 NOT_YET_FOUND = timedelta(seconds=30)  # a search shows nothing younger
 MOST_RESULTS = 100
@@ -27,14 +27,14 @@ _LIST = ("max_results", "since_id", "until_id", "start_time", "end_time", "exclu
 _SEARCH = ("query", "max_results", "since_id", "until_id", "start_time", "end_time", "next_token", "sort_order")
 
 
-class Answer(NamedTuple):
+class XAnswer(NamedTuple):
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = {}
-    shows: tuple[SimPost, ...] = ()
+    shows: tuple[SimTweet, ...] = ()
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """A refusal, which becomes a problem document."""
 
     def __init__(self, status: int, title: str, detail: str, problem: str = "about:blank", **more: Any) -> None:
@@ -52,12 +52,12 @@ class BadPage(Exception):
 
 
 class ListPage(NamedTuple):
-    posts: list[SimPost]
+    posts: list[SimTweet]
     next: str | None
 
 
 @with_faults
-def answer(x: SimX, asked: Ask, now: datetime, fault: str | None) -> Answer:
+def answer(x: SimX, asked: Ask, now: datetime, fault: str | None) -> XAnswer:
     left, reset = x.count_request(_kind_of(asked.path))
     answer = _answer_or_fault(x, asked, now, fault, left)
     if x.limits.requests:
@@ -77,26 +77,28 @@ def serving(x: SimX, port: int = 0) -> AbstractContextManager[SimX]:
     return serving_site(x, answer, port)
 
 
-def _answer_or_fault(x: SimX, asked: Ask, now: datetime, fault: str | None, left: int) -> Answer:
+def _answer_or_fault(x: SimX, asked: Ask, now: datetime, fault: str | None, left: int) -> XAnswer:
     try:
         if fault == "busy" or (x.limits.requests and left < 0):
-            raise Refused(429, "Too Many Requests", "Too Many Requests")
+            raise RefusedRequest(429, "Too Many Requests", "Too Many Requests")
         if fault in ("broken", "unavailable"):
             status = 500 if fault == "broken" else 503
-            raise Refused(status, "Service Unavailable", "Service Unavailable")
+            raise RefusedRequest(status, "Service Unavailable", "Service Unavailable")
         if asked.authorization != f"Bearer {x.token}":
-            raise Refused(401, "Unauthorized", "Unauthorized")
+            raise RefusedRequest(401, "Unauthorized", "Unauthorized")
         if x.limits.month and x.read >= x.limits.month:
             problem = f"{PROBLEMS}/usage-capped"
-            raise Refused(429, "UsageCapExceeded", "Usage cap exceeded: Monthly product cap", problem, period="Monthly")
+            raise RefusedRequest(
+                429, "UsageCapExceeded", "Usage cap exceeded: Monthly product cap", problem, period="Monthly"
+            )
         return _answer(x, asked, now)
-    except Refused as refused:
+    except RefusedRequest as refused:
         return _json(refused.document)._replace(status=refused.status)
     except BadPage as error:
         return _invalid(error.parameter, error.value, str(error))
 
 
-def _answer(x: SimX, asked: Ask, now: datetime) -> Answer:
+def _answer(x: SimX, asked: Ask, now: datetime) -> XAnswer:
     match [step for step in asked.path.split("/") if step]:
         case ["2", "users", "by", "username", name]:
             _check_names(asked, ("user.fields", "expansions", "tweet.fields"))
@@ -107,10 +109,10 @@ def _answer(x: SimX, asked: Ask, now: datetime) -> Answer:
         case ["2", "tweets", "search", "recent"]:
             _check_names(asked, (*_SEARCH, *_FIELDS))
             return _search(x, asked, now)
-    raise Refused(404, "Not Found", "Not Found")
+    raise RefusedRequest(404, "Not Found", "Not Found")
 
 
-def _account(x: SimX, name: str, asked: Ask) -> Answer:
+def _account(x: SimX, name: str, asked: Ask) -> XAnswer:
     account = x.accounts.get(name.lower())
     about = {"value": name, "resource_id": name, "parameter": "username", "resource_type": "user"}
     if account is None:
@@ -124,7 +126,7 @@ def _account(x: SimX, name: str, asked: Ask) -> Answer:
     return _json({"data": user_json(account, asked.query)})
 
 
-def _timeline(x: SimX, user_id: str, asked: Ask, now: datetime) -> Answer:
+def _timeline(x: SimX, user_id: str, asked: Ask, now: datetime) -> XAnswer:
     account = next((one for one in x.accounts.values() if str(one.id) == user_id), None)
     about = {"value": user_id, "resource_id": user_id, "parameter": "id", "resource_type": "user"}
     if account is None or account.habits.suspended:
@@ -141,13 +143,13 @@ def _timeline(x: SimX, user_id: str, asked: Ask, now: datetime) -> Answer:
     return _listed(x, listed, asked, now, least=5, token="pagination_token")
 
 
-def _search(x: SimX, asked: Ask, now: datetime) -> Answer:
+def _search(x: SimX, asked: Ask, now: datetime) -> XAnswer:
     if not asked.query.get("query"):
         raise BadPage("query", "", "The `query` query parameter can not be empty")
     return _listed(x, _found_by(x, asked.query, now), asked, now, least=10, token="next_token")
 
 
-def _listed(x: SimX, listed: list[SimPost], asked: Ask, now: datetime, *, least: int, token: str) -> Answer:
+def _listed(x: SimX, listed: list[SimTweet], asked: Ask, now: datetime, *, least: int, token: str) -> XAnswer:
     page = _page_of(x, listed, asked.query, now, least=least, token=token)
     document = answer_with(x, page.posts, asked.query, now)
     meta: dict[str, Any] = {"result_count": len(page.posts)}
@@ -170,7 +172,7 @@ def _kind_of(path: str) -> str:
     return "search" if "search" in steps else "lookup" if "by" in steps else "timeline"
 
 
-def _invalid(parameter: str, value: str, message: str) -> Answer:
+def _invalid(parameter: str, value: str, message: str) -> XAnswer:
     document = {
         "errors": [{"parameters": {parameter: [value]}, "message": message}],
         "title": "Invalid Request",
@@ -180,11 +182,11 @@ def _invalid(parameter: str, value: str, message: str) -> Answer:
     return _json(document)._replace(status=400)
 
 
-def _json(document: Any) -> Answer:
-    return Answer(200, json.dumps(document).encode(), {"Content-Type": "application/json; charset=utf-8"})
+def _json(document: Any) -> XAnswer:
+    return XAnswer(200, json.dumps(document).encode(), {"Content-Type": "application/json; charset=utf-8"})
 
 
-def _timeline_of(x: SimX, account: SimAccount, exclude: str, now: datetime) -> list[SimPost]:
+def _timeline_of(x: SimX, account: SimAccount, exclude: str, now: datetime) -> list[SimTweet]:
     """Returns an account's posts, highest id first, as far back as a timeline goes."""
     listed = [post for post in x.posts[account.handle.lower()] if post.is_listed(now)]
     listed.sort(key=lambda post: post.version_at(now).id, reverse=True)
@@ -194,7 +196,7 @@ def _timeline_of(x: SimX, account: SimAccount, exclude: str, now: datetime) -> l
     return [post for post in listed if post.relation not in hidden]
 
 
-def _found_by(x: SimX, query: Mapping[str, str], now: datetime) -> list[SimPost]:
+def _found_by(x: SimX, query: Mapping[str, str], now: datetime) -> list[SimTweet]:
     """Returns what a recent search finds, highest id first."""
     earliest = now - x.limits.search
     since = query.get("since_id", "")
@@ -216,7 +218,7 @@ def _found_by(x: SimX, query: Mapping[str, str], now: datetime) -> list[SimPost]
 
 
 def _page_of(
-    x: SimX, listed: Sequence[SimPost], query: Mapping[str, str], now: datetime, *, least: int, token: str
+    x: SimX, listed: Sequence[SimTweet], query: Mapping[str, str], now: datetime, *, least: int, token: str
 ) -> ListPage:
     """Returns a page of a list with the token of the next page."""
     limit = _number(query, "max_results", 10)
@@ -232,7 +234,7 @@ def _page_of(
     return ListPage(page, following)
 
 
-def _fits(post: SimPost, term: str, now: datetime) -> bool:
+def _fits(post: SimTweet, term: str, now: datetime) -> bool:
     """Tests one term of a search: a word, from:, lang: or -is:retweet. Other operators are not simulated."""
     if term == "-is:retweet":
         return post.relation != "retweeted"
@@ -276,7 +278,7 @@ def _asked_for(query: Mapping[str, str], token: str) -> str:
 
 
 def _from_arguments(given: Namespace) -> SimX:
-    habits = {name: Habits(lang="zh" if name == "kuangji" else "en") for name in given.accounts}
+    habits = {name: AccountHabits(lang="zh" if name == "kuangji" else "en") for name in given.accounts}
     return simulated(habits, seed=given.seed, lasts=timedelta(days=given.days))
 
 
@@ -290,7 +292,7 @@ if __name__ == "__main__":
     run("A simulated X on loopback.", options, _from_arguments, answer, _addresses)
 
 
-def answer_with(x: SimX, posts: Sequence[SimPost], query: Mapping[str, str], now: datetime) -> Json:
+def answer_with(x: SimX, posts: Sequence[SimTweet], query: Mapping[str, str], now: datetime) -> Json:
     """Returns the document for these posts. Like X, it has no `data` if there are none."""
     expansions = _wanted(query, "expansions")
     references = [(post, _other(x, post)) for post in posts]
@@ -324,7 +326,7 @@ def user_json(account: SimAccount, query: Mapping[str, str]) -> Json:
     return user
 
 
-def tweet_json(x: SimX, post: SimPost, query: Mapping[str, str], now: datetime) -> Json:
+def tweet_json(x: SimX, post: SimTweet, query: Mapping[str, str], now: datetime) -> Json:
     version = post.version_at(now)
     said = _said(x, post, now)
     short = escape(said if len(said) <= LONGER_THAN_USUAL else said[: LONGER_THAN_USUAL - 1] + "…", quote=False)
@@ -346,11 +348,11 @@ def tweet_json(x: SimX, post: SimPost, query: Mapping[str, str], now: datetime) 
     return {"id": str(version.id), "text": short + tail, "edit_history_tweet_ids": post.history_at(now), **chosen}
 
 
-def _is_repost(post: SimPost) -> bool:
+def _is_repost(post: SimTweet) -> bool:
     return post.relation == "retweeted"
 
 
-def _said(x: SimX, post: SimPost, now: datetime) -> str:
+def _said(x: SimX, post: SimTweet, now: datetime) -> str:
     other = _other(x, post)
     if _is_repost(post) and other:
         return f"RT @{x.accounts[other.author].handle}: {other.version_at(now).text}"
@@ -361,7 +363,7 @@ def _note(said: str, urls: Sequence[Json], tail: str) -> Json:
     return {"text": escape(said, quote=False) + tail, **({"entities": {"urls": list(urls)}} if urls else {})}
 
 
-def _urls(x: SimX, post: SimPost, id: int) -> list[Json]:
+def _urls(x: SimX, post: SimTweet, id: int) -> list[Json]:
     """Returns X's short links: to an article, to the quoted post, to the images."""
     urls = []
     if post.link:
@@ -387,11 +389,11 @@ def _url(id: int, letter: str, target: str) -> Json:
     }
 
 
-def _media_keys(post: SimPost) -> list[str]:
+def _media_keys(post: SimTweet) -> list[str]:
     return [f"3_{post.id}{place}" for place in range(post.images)]
 
 
-def _media(post: SimPost, query: Mapping[str, str]) -> list[Json]:
+def _media(post: SimTweet, query: Mapping[str, str]) -> list[Json]:
     wanted = _wanted(query, "media.fields")
     made = []
     for place, key in enumerate(_media_keys(post)):
@@ -400,14 +402,14 @@ def _media(post: SimPost, query: Mapping[str, str]) -> list[Json]:
     return made
 
 
-def _metrics(post: SimPost, now: datetime) -> Json:
+def _metrics(post: SimTweet, now: datetime) -> Json:
     hours = max(0.0, (now - post.created_at).total_seconds() / 3600)
     likes = int(post.liked * (1 - 0.8**hours))
     counts = {"like_count": likes, "reply_count": likes // 3, "retweet_count": likes // 5, "quote_count": likes // 9}
     return {**counts, "bookmark_count": likes // 20, "impression_count": likes * 40}
 
 
-def _other(x: SimX, post: SimPost) -> SimPost | None:
+def _other(x: SimX, post: SimTweet) -> SimTweet | None:
     return x.by_id.get(post.other) if post.other else None
 
 

@@ -26,7 +26,7 @@ _CHINESE = "市场 今天 价格 上涨 矿机 算力 难度 电费 比特币 �
 _WORDS = {"en": tuple(_ENGLISH.split()), "zh": tuple(_CHINESE.split())}
 
 
-class Version(NamedTuple):
+class TweetVersion(NamedTuple):
     """What a post says from `since` on, and its id from then on."""
 
     id: int
@@ -34,11 +34,11 @@ class Version(NamedTuple):
     text: str
 
 
-class SimPost(NamedTuple):
+class SimTweet(NamedTuple):
     """A post with its whole future. `visible_at` is a little later than its time if X was slow."""
 
     author: str
-    versions: tuple[Version, ...]
+    versions: tuple[TweetVersion, ...]
     visible_at: datetime
     lang: str
     liked: int
@@ -59,7 +59,7 @@ class SimPost(NamedTuple):
     def is_listed(self, now: datetime) -> bool:
         return self.visible_at <= now and not (self.deleted_at and self.deleted_at <= now)
 
-    def version_at(self, now: datetime) -> Version:
+    def version_at(self, now: datetime) -> TweetVersion:
         """Returns the newest visible version. A post that becomes visible late shows its edits at once."""
         return [version for version in self.versions if version.since <= max(now, self.created_at)][-1]
 
@@ -67,7 +67,7 @@ class SimPost(NamedTuple):
         return [str(version.id) for version in self.versions if version.since <= max(now, self.created_at)]
 
 
-class Habits(NamedTuple):
+class AccountHabits(NamedTuple):
     """How busy an account is, and what share of its posts is a repost, edited, deleted and so on."""
 
     posts_per_day: float = 20.0
@@ -89,7 +89,7 @@ class SimAccount(NamedTuple):
     id: int
     handle: str
     name: str
-    habits: Habits
+    habits: AccountHabits
 
 
 def number_at(moment: datetime, sequence: int) -> int:
@@ -97,7 +97,7 @@ def number_at(moment: datetime, sequence: int) -> int:
     return (int((moment - NUMBERED_SINCE).total_seconds() * 1000) << 22) | (sequence & 0x3FFFFF)
 
 
-def accounts_of(habits: Mapping[str, Habits]) -> dict[str, SimAccount]:
+def accounts_of(habits: Mapping[str, AccountHabits]) -> dict[str, SimAccount]:
     return {
         handle.lower(): SimAccount(1_000_000 + place, handle, f"{handle.title()} of X", one)
         for place, (handle, one) in enumerate(habits.items())
@@ -106,12 +106,12 @@ def accounts_of(habits: Mapping[str, Habits]) -> dict[str, SimAccount]:
 
 def history(
     accounts: Mapping[str, SimAccount], begins: datetime, lasts: timedelta, seed: int
-) -> dict[str, list[SimPost]]:
+) -> dict[str, list[SimTweet]]:
     """Returns every post of all accounts from `begins` on. Posts refer to earlier ones of any account."""
     times = sorted((at, handle) for handle, account in accounts.items() for at in _times(account, begins, lasts, seed))
     chance = random.Random(f"{seed}:posts")
-    posts: dict[str, list[SimPost]] = {handle: [] for handle in accounts}
-    everything: list[SimPost] = []
+    posts: dict[str, list[SimTweet]] = {handle: [] for handle in accounts}
+    everything: list[SimTweet] = []
     for sequence, (at, handle) in enumerate(times):
         post = _post(accounts[handle], sequence, at, everything, chance)
         everything.append(post)
@@ -131,21 +131,21 @@ def _times(account: SimAccount, begins: datetime, lasts: timedelta, seed: int) -
 
 
 def _post(
-    account: SimAccount, sequence: int, at: datetime, before: Sequence[SimPost], chance: random.Random
-) -> SimPost:
+    account: SimAccount, sequence: int, at: datetime, before: Sequence[SimTweet], chance: random.Random
+) -> SimTweet:
     habits = account.habits
     relation = _relation(habits, chance) if before else None
     other = chance.choice(before[-200:]) if relation else None
     if relation == "retweeted" and other and other.relation == "retweeted":
         relation, other = None, None  # X shows a repost of a repost as one of the original
     repost = relation == "retweeted"
-    versions = [Version(number_at(at, sequence), at, "" if repost else _text(habits, chance))]
+    versions = [TweetVersion(number_at(at, sequence), at, "" if repost else _text(habits, chance))]
     if not repost and chance.random() < habits.edited:
         edited_at = at + LATEST_EDIT * (0.01 + 0.98 * chance.random())
-        versions.append(Version(number_at(edited_at, sequence), edited_at, _text(habits, chance)))
+        versions.append(TweetVersion(number_at(edited_at, sequence), edited_at, _text(habits, chance)))
     late = LATEST_ARRIVAL * chance.random() if chance.random() < habits.late else timedelta(0)
     gone = timedelta(hours=12) * chance.random() if chance.random() < habits.deleted else None
-    return SimPost(
+    return SimTweet(
         author=account.handle.lower(),
         versions=tuple(versions),
         visible_at=at + late,
@@ -159,7 +159,7 @@ def _post(
     )
 
 
-def _relation(habits: Habits, chance: random.Random) -> str | None:
+def _relation(habits: AccountHabits, chance: random.Random) -> str | None:
     roll = chance.random()
     for name, share in (("retweeted", habits.reposts), ("quoted", habits.quotes), ("replied_to", habits.replies)):
         roll -= share
@@ -168,13 +168,13 @@ def _relation(habits: Habits, chance: random.Random) -> str | None:
     return None
 
 
-def _text(habits: Habits, chance: random.Random) -> str:
+def _text(habits: AccountHabits, chance: random.Random) -> str:
     words = 90 if chance.random() < habits.long else chance.randint(6, 18)
     said = [chance.choice(_WORDS[habits.lang]) for _ in range(words)]
     return ("" if habits.lang == "zh" else " ").join(said) + (" <3 & more" if chance.random() < 0.2 else "")
 
 
-class Limits(NamedTuple):
+class XLimits(NamedTuple):
     """What X allows: requests per kind and window, posts in a timeline, the reach of a search, posts per month.
 
     0 requests or posts per month mean no limit.
@@ -192,8 +192,8 @@ class SimX(SimSite):
     """All of an X's state. `shown` holds the texts of each post that left in a complete response."""
 
     accounts: Mapping[str, SimAccount]
-    posts: Mapping[str, list[SimPost]]
-    limits: Limits = field(default_factory=Limits)
+    posts: Mapping[str, list[SimTweet]]
+    limits: XLimits = field(default_factory=XLimits)
     token: str = "a-bearer-token"
     shown: dict[int, list[str]] = field(default_factory=dict)
     read: int = 0
@@ -214,7 +214,7 @@ class SimX(SimSite):
             self._windows[kind] = (began, used + 1)
             return self.limits.requests - used - 1, began + self.limits.window
 
-    def note_shown(self, posts: Sequence[SimPost], now: datetime) -> None:
+    def note_shown(self, posts: Sequence[SimTweet], now: datetime) -> None:
         with self.lock:
             self.read += len(posts)
             for post in posts:
@@ -229,12 +229,12 @@ class SimX(SimSite):
 
 
 def simulated(
-    accounts: Mapping[str, Habits],
+    accounts: Mapping[str, AccountHabits],
     *,
     seed: int = 0,
     lasts: timedelta = timedelta(days=1),
     begins: datetime = BEGINS,
-    limits: Limits = Limits(),
+    limits: XLimits = XLimits(),
     faults: Faults = Faults(),
 ) -> SimX:
     """Returns an X whose accounts have a history of this length. Its clock is at the beginning."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from headwater.sources import forum, news, reddit, rss, x
+from headwater.sources import forum, market, news, reddit, rss, x
 from headwater.sources.kind import Kind as Kind
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
-    {kind.name: kind for kind in (rss.KIND, reddit.KIND, forum.KIND, news.KIND, x.KIND)}
+    {kind.name: kind for kind in (rss.KIND, reddit.KIND, forum.KIND, news.KIND, x.KIND, market.KIND)}
 )
 # What is at an address is taken for a feed until a visit finds out more.
 DEFAULT = rss.KIND

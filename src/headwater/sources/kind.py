@@ -31,6 +31,7 @@ class Kind(NamedTuple):
     - `can_be_pushed`: a hub may push it (WebSub)
     - `has_listings`: it has several listings (new, top, …); its tier chooses one, and warm-up caches one
     - `has_comments`: comments can be read along with its posts
+    - `for_operators`: what it says counts for everybody, so only those who run the instance may follow it
     """
 
     name: str
@@ -51,6 +52,7 @@ class Kind(NamedTuple):
     can_be_pushed: bool = False
     has_listings: bool = False
     has_comments: bool = False
+    for_operators: bool = False
 
     @property
     def is_list(self) -> bool:

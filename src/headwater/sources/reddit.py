@@ -103,13 +103,13 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
         return Page([], None, Facts(), comments=comments_in(children, response.received_at))
     posts = posts_in(children, response.received_at)
     facts = Facts(format="reddit", title=community_in(children) or _name(source), link=source.address)
-    sort, mark = _sort_of(response.url), state.last_seen_created_at
+    sort, watermark = _sort_of(response.url), state.last_seen_created_at
     if sort != "new":
-        facts = facts._replace(whole=after is None and _covers(response, mark))
+        facts = facts._replace(whole=after is None and _covers(response, watermark))
         return Page(posts, _comments(source), facts)
     shown = _shown_before(response.url) + len(posts)
-    facts = facts._replace(gap=_is_gap(posts, mark, shown))
-    if mark is None or after is None or _goes_back_to(posts, mark - LOOK_BACK):
+    facts = facts._replace(gap=_is_gap(posts, watermark, shown))
+    if watermark is None or after is None or _goes_back_to(posts, watermark - LOOK_BACK):
         return Page(posts, _comments(source), facts)
     return Page(posts, _listing(source, sort, PAGE_LIMIT, after, shown), facts)
 
@@ -128,12 +128,12 @@ def _goes_back_to(posts: Sequence[Post], time: datetime) -> bool:
     return any(post.dated and post.created_at < time for post in posts)
 
 
-def _is_gap(posts: Sequence[Post], mark: datetime | None, shown: int) -> bool:
+def _is_gap(posts: Sequence[Post], watermark: datetime | None, shown: int) -> bool:
     """Whether posts were missed if a listing by time ends with these, after `shown` posts in all."""
-    if mark is None or not posts:
+    if watermark is None or not posts:
         return False
-    all_are_new = all(post.created_at > mark for post in posts)
-    return all_are_new or (shown >= LONG_LISTING and not _goes_back_to(posts, mark - LOOK_BACK))
+    all_are_new = all(post.created_at > watermark for post in posts)
+    return all_are_new or (shown >= LONG_LISTING and not _goes_back_to(posts, watermark - LOOK_BACK))
 
 
 def _shown_before(url: str) -> int:
@@ -141,12 +141,12 @@ def _shown_before(url: str) -> int:
     return int(count) if count.isdecimal() else 0
 
 
-def _covers(response: Response, mark: datetime | None) -> bool:
+def _covers(response: Response, watermark: datetime | None) -> bool:
     """Whether the listing's time filter reaches back to the watermark. Only `top` has a time filter."""
     if _sort_of(response.url) != "top":
         return False
     span = TIME_FILTERS.get(_query(response.url).get("t", "day"), timedelta(0))
-    return span is None or mark is None or response.received_at - span <= mark
+    return span is None or watermark is None or response.received_at - span <= watermark
 
 
 def _listing(source: Source, sort: str, limit: int, after: str | None = None, shown: int = 0) -> Request:

@@ -1,10 +1,10 @@
 """All rows of the store, out and in, in a form that both databases understand. `app/backup.py` keeps them in a file.
 
 A row is a list of JSON values in the order of its table's columns: a moment is microseconds since 1970, bytes are
-base64, and JSON is text. The log is written as SQLite has it, in one partition and numbered in its order. On PostgreSQL
-its position has a transaction id, which means nothing to another server. So events keep their order but get the
-transaction that restores them, and a consumer begins at the first event that it had not handled in every partition. Its
-inbox knows the rest.
+base64, and decimals and JSON are text. The log is written as SQLite has it, in one partition and numbered in its order.
+On PostgreSQL its position has a transaction id, which means nothing to another server. So events keep their order but
+get the transaction that restores them, and a consumer begins at the first event that it had not handled in every
+partition. Its inbox knows the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from sqlalchemy import Connection, inspect, text
 
 from headwater.errors import BadDocument, StoreUnavailable
 from headwater.store import migrate
+from headwater.store.fleet import telemetry
 from headwater.store.log import outbox
+from headwater.store.people import audit, sealed
 from headwater.store.posts import search
 from headwater.store.sql import microseconds, moment, portable
 from headwater.store.tables import (
@@ -31,19 +33,17 @@ from headwater.store.tables import (
     images,
     locks,
     metadata,
-    sources,
-    webhooks,
+    miner_telemetry,
 )
-from headwater.store.tables import secrets as sealed_secrets
-from headwater.store.tables.columns import Moment
+from headwater.store.tables.columns import Exact, Moment
 
 AT_ONCE = 500  # rows that are read, or inserted, together
 LEFT_OUT = (hot_posts, hot_window, locks, consumer_trials)  # copies, and what only running processes know
-MADE_WITH_THE_SCHEMA = {"tenants", "users", "account_changes", "hot_window", "alembic_version"}
-_ENCRYPTED = (sources.c.credential, webhooks.c.secret, sealed_secrets.c.sealed)
+MADE_WITH_THE_SCHEMA = {"tenants", "users", "account_changes", "hot_window", "miner_models", "alembic_version"}
 
 _KINDS: dict[str, tuple[type[sa.types.TypeEngine[Any]], ...]] = {
     "moment": (Moment,),
+    "decimal": (Exact,),
     "json": (sa.JSON,),
     "bytes": (sa.LargeBinary,),
     "bool": (sa.Boolean,),
@@ -53,6 +53,7 @@ _KINDS: dict[str, tuple[type[sa.types.TypeEngine[Any]], ...]] = {
 }
 _POSTGRES_TYPES = {
     "moment": "timestamptz",
+    "decimal": "numeric",
     "json": "jsonb",
     "bytes": "bytea",
     "bool": "boolean",
@@ -62,6 +63,7 @@ _POSTGRES_TYPES = {
 }
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "moment": (int,),
+    "decimal": (str,),
     "json": (str,),
     "bytes": (str,),
     "bool": (bool,),
@@ -135,10 +137,9 @@ class Reading:
         kept = {one.table for one in kept_tables()}
         return {table: last for table, last in found.items() if table in kept}
 
-    def encrypted(self) -> int:
-        """Returns how many secrets of the store are encrypted with the key."""
-        counts = [sa.select(sa.func.count()).where(column.is_not(None)) for column in _ENCRYPTED]
-        return sum(self._conn.execute(count).scalar_one() for count in counts)
+    def encrypted(self) -> list[bytes]:
+        """Returns the secrets of the store as they are encrypted."""
+        return [one.sealed for one in sealed.all_sealed(self._conn)]
 
     def image_paths(self) -> Iterator[str]:
         """Returns the files of saved images, each once."""
@@ -165,7 +166,7 @@ class Reading:
 
     def _expression(self, name: str, kind: str) -> str:
         name = f'"{name}"'
-        if kind == "json":
+        if kind in ("json", "decimal"):
             return f"CAST({name} AS TEXT)"
         if kind == "moment" and not self._is_sqlite:
             return f"(extract(epoch FROM {name}) * 1000000)::bigint"
@@ -234,8 +235,11 @@ def fill(
     tables: Sequence[Columns],
     rows: Callable[[Columns], Iterable[Row]],
     sequences: dict[str, int],
+    app_role: str | None = None,
 ) -> None:
     """Makes the schema of a revision, inserts these rows, upgrades, and builds what is derived from them.
+
+    `app_role` may use the tables afterwards, if another role owns them.
 
     Raises BadDocument if the rows are not what the schema asks for, and StoreUnavailable if the store is not empty.
     All of it is one transaction of the caller.
@@ -257,8 +261,9 @@ def fill(
         raise BadDocument(
             f"This backup cannot be restored: a row of {broken[0]} refers to one of {broken[2]} that is missing."
         )
-    migrate.finish(conn)
+    migrate.finish(conn, app_role)
     _index_words(conn)
+    audit.record(conn, None, "backup.restore")
 
 
 def _check_columns(conn: Connection, columns: Columns) -> None:
@@ -298,6 +303,9 @@ def _insert(conn: Connection, columns: Columns, rows: Iterable[Row]) -> None:
     cursor = conn.connection.cursor()
     try:
         for batch in _batches(_valid(row, kinds, converted) for row in rows):
+            if columns.table == miner_telemetry.name and not is_sqlite:
+                times = [row[columns.place(miner_telemetry.c.at)] for row in batch]
+                telemetry.make_months(conn, min(times), max(times))
             if is_sqlite:
                 cursor.executemany(statement, batch)
             else:

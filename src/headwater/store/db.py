@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -36,6 +37,7 @@ BUSY_SECONDS = 10
 IDLE_SECONDS = 30.0
 MAX_WORDS = 200  # of what a driver says: SQLite quotes text that it cannot read
 APPENDED = "headwater_appended"  # set by `store.log.outbox` in the info of a connection that appended events
+AFTER_COMMIT = "headwater_after_commit"  # what to call once the transaction of a connection is committed
 ACCOUNTS_CHANGED = "headwater_accounts_changed"  # the same, by `store.people.tokens`: somebody may do less or more
 LOCK_SECONDS = 5.0
 STATEMENT_SECONDS = 60.0
@@ -126,6 +128,7 @@ class Database:
                 with self._noted(function, writes=True), _translated(), self.engine.connect() as conn:
                     self.condition.check_file()
                     conn.execution_options(headwater_writes=True)
+                    conn.info.pop(AFTER_COMMIT, None)  # of a transaction that failed
                     with conn.begin():
                         row_security.begin(conn, _given(function, args, kwargs))
                         result = function(conn, *args, **kwargs)
@@ -133,6 +136,8 @@ class Database:
                         self.on_events()
                     if conn.info.pop(ACCOUNTS_CHANGED, False):
                         self.on_account_changes()
+                    for call in conn.info.pop(AFTER_COMMIT, ()):
+                        call()
                     return result
             except StoreUnavailable as error:
                 if attempt == ATTEMPTS or getattr(_root(error), "sqlstate", None) not in _TRY_AGAIN:
@@ -199,6 +204,11 @@ class Database:
         self._writers.shutdown()
         self._readers.shutdown()
         self.engine.dispose()
+
+
+def after_commit(conn: Connection, call: Callable[[], None]) -> None:
+    """Calls this, in the writer's thread, once the transaction of a write is committed."""
+    conn.info.setdefault(AFTER_COMMIT, []).append(call)
 
 
 class Threads:
@@ -377,3 +387,9 @@ def _root(error: BaseException) -> BaseException:
 def sqlite_version() -> tuple[str, bool]:
     """Returns the version of the SQLite library here, and whether it is new enough."""
     return sqlite3.sqlite_version, sqlite3.sqlite_version_info >= OLDEST_SQLITE
+
+
+def clock(conn: Connection) -> datetime:
+    """Returns the time by the clock of the server. SQLite has none of its own."""
+    found: datetime = conn.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
+    return found

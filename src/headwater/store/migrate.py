@@ -134,10 +134,12 @@ def make(conn: Connection, revision: str) -> None:
     _run(conn, "upgrade", revision)
 
 
-def finish(conn: Connection) -> None:
-    """Upgrades to the newest revision, in the caller's transaction."""
+def finish(conn: Connection, app_role: str | None = None) -> None:
+    """Upgrades to the newest revision, in the caller's transaction, and lets the application's role use the tables."""
     if _current(conn) != head():
         _run(conn, "upgrade", "head")
+    if app_role:
+        row_security.grant(conn, app_role)
 
 
 def is_known(revision: str) -> bool:

@@ -26,6 +26,7 @@ POLICIES = {
 _SYSTEM = "system"
 _INFO = "headwater_tenant"  # in the info of a connection: the tenant of its transaction, or None
 APPEND_ONLY = ("audit_log",)  # what the application may add to and read, and never change
+_FORGET = "headwater_forget_audit(timestamptz)"  # deletes what is old in it
 
 _set = Prepared(postgresql="SELECT set_config('headwater.tenant', ?, true), set_config('headwater.scope', ?, true)")
 
@@ -49,7 +50,8 @@ class Guarded(NamedTuple):
 
 
 _TENANTS = "tenants"  # the one table that is a tenant's without a column tenant_id
-_HAS_TENANT = f"""c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace AND (
+_HAS_TENANT = f"""c.relkind IN ('r', 'p') AND NOT c.relispartition
+    AND c.relnamespace = current_schema()::regnamespace AND (
         c.relname = '{_TENANTS}' OR EXISTS (SELECT 1 FROM pg_attribute a
             WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped))"""
 _role = Prepared(
@@ -122,6 +124,7 @@ def grant(conn: Connection, role: str) -> None:
             for table in APPEND_ONLY
             if _exists(conn, "regclass", table)
         ),
+        *([f"GRANT EXECUTE ON FUNCTION {_FORGET} TO {name}"] if _exists(conn, "regprocedure", _FORGET) else []),
     ):
         conn.execute(text(statement))
 

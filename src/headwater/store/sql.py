@@ -5,8 +5,8 @@
   for each combination, made by a cached function.
 - Up to five parameters are `?`, in order. More are `:name`, passed by name. `IN (?)` and `IN (:name)` take a list.
 - Rows have names: `row=` is a NamedTuple with a field for each column, and the rows are of that type. A field that is a
-  datetime, a bool, a mapping, a list or a frozenset is converted from what the driver returns. `value` and `values` are
-  for queries of one column; two or three columns may be unpacked where they are used.
+  datetime, a bool, a Decimal, a mapping, a list or a frozenset is converted from what the driver returns. `value` and
+  `values` are for queries of one column; two or three columns may be unpacked where they are used.
 
 Statements are run by the driver, not by SQLAlchemy, which provides connections, transactions and the schema.
 """
@@ -17,6 +17,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import cached_property, partial
 from operator import itemgetter
 from types import UnionType
@@ -131,6 +132,11 @@ def columns(row: type, table: str = "") -> str:
     return ", ".join(prefix + name for name in row._fields)  # type: ignore[attr-defined]
 
 
+def picked(part: type[R], row: Any, **more: Any) -> R:
+    """Returns a tuple of another type with the fields that a row has, too. `more` are the others."""
+    return part(**{name: more[name] if name in more else getattr(row, name) for name in part._fields})  # type: ignore[attr-defined]
+
+
 def insert_into(table: str, names: Iterable[str]) -> str:
     """Returns an INSERT of these columns, each a parameter of the same name."""
     names = list(names)
@@ -165,6 +171,8 @@ def _conversion(hint: Any) -> Callable[[Any], Any] | None:
         return moment
     if bool in kinds:
         return bool
+    if Decimal in kinds:
+        return Decimal
     if frozenset in kinds:
         return lambda value: frozenset(json_value(value))
     return json_value if kinds & {dict, list, Mapping, Sequence} else None
@@ -206,6 +214,11 @@ def moment_or_none(value: Any) -> datetime | None:
     return None if value is None else moment(value)
 
 
+def decimal_text(value: Decimal) -> str:
+    """Returns a decimal as SQLite stores it: all its digits, and no exponent."""
+    return format(value, "f")
+
+
 def json_text(value: Any) -> str:
     return orjson.dumps(value).decode()
 
@@ -217,8 +230,9 @@ def json_value(value: Any) -> Any:
     return orjson.loads(value) if isinstance(value, str | bytes) else value
 
 
-# How sqlite3 passes values that SQLite has no type for: times as numbers, the list of an IN as JSON.
+# How sqlite3 passes values that SQLite has no type for: times as numbers, decimals as text, the list of an IN as JSON.
 sqlite3.register_adapter(datetime, microseconds)
+sqlite3.register_adapter(Decimal, decimal_text)
 sqlite3.register_adapter(list, json_text)
 
 

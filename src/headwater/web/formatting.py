@@ -243,6 +243,8 @@ def past_decision(one: PastDecision) -> str:
         return "The story was undone by hand."
     if one.action == "parted":
         return f"Post {one.post_id} was taken out by hand."
+    if one.action == "met":
+        return f"The story of post {one.post_id} became part of this one: {one.why} ({one.score:.2f})."
     return f"Post {one.post_id} joined: {one.why} ({one.rule}, {one.score:.2f})."
 
 

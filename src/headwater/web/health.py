@@ -23,7 +23,7 @@ from headwater.web import formatting
 from headwater.web.formatting import Bar, StateLabel, bars
 from headwater.web.view import go, show
 
-LETTERS = 50
+DEAD_LETTERS = 50
 MINUTES = 60
 HOURS = 48
 PAST_DAYS = 14
@@ -55,7 +55,8 @@ _NAMES = {
     "connector": "Debezium's connector",
     "slot_bytes": "Log that PostgreSQL keeps for its slots",
     "slot_read": "Readers of PostgreSQL's log for Kafka",
-    "cache_hit_rate": "Answers of feeds that had not changed",
+    "cache_hit_rate": "Pages that were in the cache",
+    "answers_unchanged": "Answers of feeds that had not changed",
     "kafka_consumer_lag": "Oldest event waiting for any consumer",
     "forecast_freshness_sec": "Since the last forecast",
 }
@@ -64,7 +65,7 @@ _NAMES = {
 @router.get("/health", dependencies=[needs("health:read")])
 async def health_page(request: Request, parts: WithParts, live: WithLive, reader: CurrentReader) -> Response:
     figures = await state.figures(parts, live)
-    found = await parts.db.read(health.activity, reader, parts.now(), minutes=MINUTES, letters=LETTERS)
+    found = await parts.db.read(health.activity, reader, parts.now(), minutes=MINUTES, dead_letters=DEAD_LETTERS)
     lags = [figure for figure in figures if figure.name == "consumer_lag"]
     return show(
         request,
@@ -79,34 +80,36 @@ async def health_page(request: Request, parts: WithParts, live: WithLive, reader
         events_total=sum(found.events),
         visits=[(outcome, found.visits.get(outcome, 0)) for outcome in OUTCOMES],
         lags=[(figure, min(1.0, (figure.value or 0.0) / (figure.limit or 1.0))) for figure in lags],
-        letters=found.letters,
+        dead_letters=found.dead_letters,
         is_operator=caller_of(request).may("log:read"),
         chart=(formatting.CHART_WIDTH, formatting.CHART_HEIGHT),
     )
 
 
-@router.get("/health/letters/{letter_id}", dependencies=[needs("log:read")])
+@router.get("/health/dead-letters/{letter_id}", dependencies=[needs("log:read")])
 async def letter_page(request: Request, parts: WithParts, letter_id: Id) -> Response:
     letter = await parts.db.read(log.dead_letter, letter_id)
-    return show(request, "letter.html", letter=letter, data=shaped(DeadLetterJson, letter)["data"], section="health")
+    return show(
+        request, "dead_letter.html", letter=letter, data=shaped(DeadLetterJson, letter)["data"], section="health"
+    )
 
 
-@router.post("/health/letters/replay", dependencies=[needs("log:write")])
+@router.post("/health/dead-letters/replay", dependencies=[needs("log:write")])
 async def replay_all(parts: WithParts) -> Response:
     await log.replay_dead_letters(parts.db, parts.consumers, parts.now)
-    return go("/health#letters")
+    return go("/health#dead-letters")
 
 
-@router.post("/health/letters/{letter_id}/replay", dependencies=[needs("log:write")])
+@router.post("/health/dead-letters/{letter_id}/replay", dependencies=[needs("log:write")])
 async def replay(parts: WithParts, letter_id: Id) -> Response:
     await parts.db.write(log.replay_dead_letter, parts.consumers, letter_id, parts.now())
-    return go(f"/health/letters/{letter_id}")
+    return go(f"/health/dead-letters/{letter_id}")
 
 
-@router.post("/health/letters/{letter_id}/skip", dependencies=[needs("log:write")])
+@router.post("/health/dead-letters/{letter_id}/skip", dependencies=[needs("log:write")])
 async def skip(parts: WithParts, letter_id: Id) -> Response:
     await parts.db.write(log.skip_dead_letter, parts.consumers, letter_id, parts.now())
-    return go(f"/health/letters/{letter_id}")
+    return go(f"/health/dead-letters/{letter_id}")
 
 
 def name_of(figure: Figure) -> str:

@@ -35,7 +35,7 @@ POLICY = "default-src 'none'; sandbox"
 FOREVER = "private, max-age=31536000, immutable"
 
 
-class PostImages:
+class ShownImages:
     """The images of one post. `remote`: those that are not saved may be loaded from where they are."""
 
     def __init__(self, records: Sequence[ImageRecord], remote: bool) -> None:
@@ -47,7 +47,7 @@ class PostImages:
         """Returns clean HTML with its images as this reader gets them."""
         return Markup(_IMAGE.sub(self._replaced, content))
 
-    def beside(self, content: str) -> Markup:
+    def missing_from(self, content: str) -> Markup:
         """Returns the images that the post has but its text does not show."""
         inside = {_address(unescape(found["src"])) for found in map(_attributes, _IMAGE.findall(content))}
         missing = [one for one in self._records if one.url not in inside and one.state != "skipped"]
@@ -55,7 +55,7 @@ class PostImages:
 
     def withheld(self, content: str) -> int:
         """Returns how many images the reader could ask for."""
-        return (self.shown(content) + self.beside(content)).count(_WITHHELD)
+        return (self.shown(content) + self.missing_from(content)).count(_WITHHELD)
 
     def _replaced(self, image: re.Match[str]) -> str:
         return self._tag(_attributes(image[0]))

@@ -1,4 +1,4 @@
-"""Signing in and out, the page of one's account, and the page of the tenant's people."""
+"""Signing in and out, the page of one's account, the page of the tenant's people, and that of what they did."""
 
 from __future__ import annotations
 
@@ -6,19 +6,28 @@ from typing import Annotated, Any
 from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Form, Query, Request
+from msgspec import structs
 from starlette.responses import Response
 
 from headwater import wire
+from headwater.accounts.openid import Identity, Pending, Provider
 from headwater.app import account, people
-from headwater.app.account import Browser, SignedIn
-from headwater.errors import BadInput, Forbidden, HeadwaterError
-from headwater.http import auth
+from headwater.app.account import SessionBrowser, SignedIn
+from headwater.coordination.rate_limits import Limit
+from headwater.errors import AlreadyThere, BadInput, Forbidden, HeadwaterError, NotFound, SignInRefused, SourceFailure
+from headwater.http import auth, routes
 from headwater.http.auth import CurrentReader, caller_of, needs
-from headwater.http.routes import Id
+from headwater.http.routes import Id, Text, Texts
 from headwater.http.state import WithParts
+from headwater.store.people.accounts import Invitation
 from headwater.web.view import go, show
+from headwater.wire import Parts
 
 router = APIRouter()
+AUDIT_PAGE = 100
+_PENDING = "headwater_sign_in"
+_ONCE = Limit("returns", 1, int(people.SIGN_IN_LIFE.total_seconds()))
+_NOT_BEGUN = "This sign-in was not begun in this browser, took longer than 10 minutes, or is over. Begin again."
 _WRONG = "This e-mail address and password do not belong together."
 
 
@@ -70,13 +79,145 @@ async def _login_page(
     wrong: str = "",
     email: str = "",
     choices: Any = (),
+    is_known: bool = False,
 ) -> Response:
-    """The page asks for a password only where somebody has one: a person alone sees nothing of accounts."""
+    """The page asks for a password only where somebody has one: a person alone sees nothing of accounts.
+
+    `is_known`: they have come from the provider, and only have to choose a tenant.
+    """
     has_passwords = await parts.db.read(account.has_passwords)
     return show(
         request, "login.html", status, reason=reason, next=next or "", wrong=wrong, email=email, choices=choices,
-        has_passwords=has_passwords,
+        has_passwords=has_passwords, provider=parts.provider and parts.provider.name, is_known=is_known,
     )  # fmt: skip
+
+
+@router.post("/login/provider")
+async def to_provider(
+    request: Request,
+    parts: WithParts,
+    next: Annotated[str, Form(max_length=2000)] = "",
+    invitation: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    auth.refuse_foreign(request)
+    try:
+        return await _leave(request, parts, next=auth.local_path(next), invitation=invitation)
+    except SignInRefused as error:
+        return await _login_page(request, parts, error.status, reason="none", next=next, wrong=error.detail)
+
+
+async def _leave(request: Request, parts: Parts, **given: Any) -> Response:
+    """Sends the browser to the provider. By a page: browsers do not let a form of ours end elsewhere."""
+    provider = _provider(parts)
+    await auth.limit_attempts(parts, auth.address_of(request, parts))
+    address, pending = await provider.begin(**given)
+    answer = show(request, "leaving.html", provider=provider.name, address=address)
+    answer.headers["Refresh"] = f"0; url={address}"
+    _remember(parts, answer, pending)
+    return answer
+
+
+@router.get("/login/provider")
+async def from_provider(request: Request, parts: WithParts) -> Response:
+    """Takes whoever comes back from the provider. It is for the browser that was sent there, and once."""
+    await auth.limit_attempts(parts, auth.address_of(request, parts))
+    pending = None
+    try:
+        pending = _remembered(request, parts)
+        if not (await parts.rate_limits.take(_ONCE, pending.state)).is_allowed:
+            raise SignInRefused(_NOT_BEGUN)
+        identity = await _provider(parts).finish(pending, _brought(request))
+        if pending.user is not None:
+            return await _link(request, parts, pending.user, identity)
+        signed = await parts.db.write(
+            people.sign_in_as, identity, parts.now(), _browser(request, parts), welcome=parts.welcome,
+            invitation=pending.invitation,
+        )  # fmt: skip
+    except (SignInRefused, NotFound, AlreadyThere) as error:
+        if pending is not None and pending.user is not None:
+            return await _link_refused(request, parts, error)
+        return _forget(parts, await _login_page(request, parts, error.status, reason="none", wrong=error.detail))
+    if isinstance(signed, SignedIn):
+        return _forget(parts, _signed_in(parts, signed.session, pending.next))
+    answer = await _login_page(request, parts, reason="none", choices=signed, is_known=True)
+    _remember(parts, answer, structs.replace(pending, subject=identity.subject, begun_at=parts.now()))
+    return answer
+
+
+@router.post("/login/tenant")
+async def choose_tenant(
+    request: Request, parts: WithParts, tenant: Annotated[str, Form(max_length=200)] = ""
+) -> Response:
+    """Signs in whoever came from the provider and is known in several tenants."""
+    auth.refuse_foreign(request)
+    try:
+        pending = _remembered(request, parts)
+        if not pending.subject or parts.now() - pending.begun_at > people.SIGN_IN_LIFE:
+            raise SignInRefused(_NOT_BEGUN)
+    except SignInRefused as error:
+        return _forget(parts, await _login_page(request, parts, error.status, reason="none", wrong=error.detail))
+    identity = Identity(pending.issuer, pending.subject, None, "")
+    signed = await parts.db.write(
+        people.sign_in_as, identity, parts.now(), _browser(request, parts), tenant=tenant or None
+    )
+    if isinstance(signed, SignedIn):
+        return _forget(parts, _signed_in(parts, signed.session, pending.next))
+    return await _login_page(request, parts, reason="none", choices=signed, is_known=True)
+
+
+async def _link(request: Request, parts: Parts, user: tuple[int, int], identity: Identity) -> Response:
+    caller = request.state.caller = await auth.find_caller(request, parts)
+    if (caller.reader.tenant_id, caller.reader.user_id) != user:
+        raise SignInRefused("You have signed in as somebody else meanwhile. Link the account again.")
+    await parts.db.write(people.link_identity, caller.reader, identity.issuer, identity.subject, parts.now())
+    return _forget(parts, go("/account#provider"))
+
+
+async def _link_refused(request: Request, parts: Parts, error: HeadwaterError) -> Response:
+    request.state.caller = await auth.find_caller(request, parts)
+    return _forget(parts, await _account_page(request, parts, wrong=error, part="provider"))
+
+
+def _provider(parts: Parts) -> Provider:
+    if parts.provider is None:
+        raise NotFound("There is no provider to sign in at. HEADWATER_OIDC_ISSUER names one.")
+    return parts.provider
+
+
+def _brought(request: Request) -> dict[str, str]:
+    found = dict(request.query_params)
+    if len(found) != len(request.query_params.multi_items()):
+        raise SignInRefused(_NOT_BEGUN)
+    return found
+
+
+def _remember(parts: Parts, answer: Response, pending: Pending) -> None:
+    answer.set_cookie(
+        _PENDING,
+        parts.seal(people.pack_sign_in(pending)).decode(),
+        max_age=int(people.SIGN_IN_LIFE.total_seconds()),
+        path="/login",
+        httponly=True,
+        samesite="lax",
+        secure=wire.is_https(parts.settings),
+    )
+
+
+def _remembered(request: Request, parts: Parts) -> Pending:
+    """Returns the sign-in that this browser has begun. Raises SignInRefused if there is none."""
+    sealed = request.cookies.get(_PENDING)
+    if not sealed:
+        raise SignInRefused(_NOT_BEGUN)
+    try:
+        return people.unpack_sign_in(parts.unseal(sealed.encode()))
+    except SourceFailure as error:
+        raise SignInRefused(_NOT_BEGUN) from error
+
+
+def _forget(parts: Parts, answer: Response) -> Response:
+    secure = wire.is_https(parts.settings)
+    answer.delete_cookie(_PENDING, path="/login", httponly=True, samesite="lax", secure=secure)
+    return answer
 
 
 @router.post("/logout")
@@ -85,7 +226,7 @@ async def logout(request: Request, parts: WithParts) -> Response:
     if session is not None:
         await parts.db.write(account.sign_out, session, parts.now())
     answer = go("/login")
-    auth.end_session(answer, secure=is_https(parts.settings.public_url))
+    auth.end_session(answer, secure=wire.is_https(parts.settings))
     return answer
 
 
@@ -94,7 +235,16 @@ async def invitation_page(
     request: Request, parts: WithParts, token: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
     found = await parts.db.read(people.invitation, token, parts.now())
-    return show(request, "invitation.html", invitation=found, token=token, wrong="", name="")
+    return _invitation_page(request, parts, found, token)
+
+
+def _invitation_page(
+    request: Request, parts: Parts, found: Invitation, token: str, status: int = 200, *, wrong: str = "", name: str = ""
+) -> Response:
+    return show(
+        request, "invitation.html", status, invitation=found, token=token, wrong=wrong, name=name,
+        provider=parts.provider and parts.provider.name,
+    )  # fmt: skip
 
 
 @router.post("/invitation")
@@ -107,12 +257,12 @@ async def accept_invitation(
 ) -> Response:
     auth.refuse_foreign(request)
     browser = _browser(request, parts)
-    await auth.limit_guesses(parts, "invitation", browser.address or "")
+    await auth.limit_attempts(parts, browser.address or "")
     try:
         signed = await people.accept(parts.db, token, name, password, parts.now(), browser)
     except BadInput as error:
         found = await parts.db.read(people.invitation, token, parts.now())
-        return show(request, "invitation.html", 422, invitation=found, token=token, wrong=error.detail, name=name)
+        return _invitation_page(request, parts, found, token, 422, wrong=error.detail, name=name)
     return _signed_in(parts, signed.session, "/")
 
 
@@ -136,6 +286,8 @@ async def _account_page(
         tokens=await parts.db.read(account.every_token, caller.reader, now),
         sessions=await parts.db.read(account.every_session, caller.reader, now),
         own_session=caller.session_id,
+        provider=parts.provider,
+        identities=await parts.db.read(people.identities, caller.reader),
         scopes=account.described_scopes(caller.reader),
         zones=sorted(available_timezones()),
         themes=account.THEMES,
@@ -148,12 +300,7 @@ async def _account_page(
 
 @router.post("/account", dependencies=[needs("account:write")])
 async def arrange(
-    request: Request,
-    parts: WithParts,
-    reader: CurrentReader,
-    name: Annotated[str, Form()] = "",
-    time_zone: Annotated[str, Form()] = "",
-    theme: Annotated[str, Form()] = "",
+    request: Request, parts: WithParts, reader: CurrentReader, name: Text = "", time_zone: Text = "", theme: Text = ""
 ) -> Response:
     try:
         await parts.db.write(account.arrange, reader, name=name, time_zone=time_zone, theme=theme)
@@ -181,13 +328,38 @@ async def change_password(
     return await _account_page(request, parts, done="password")
 
 
+@router.post("/account/identities", dependencies=[needs("account:write")])
+async def link_identity(request: Request, parts: WithParts, reader: CurrentReader) -> Response:
+    """Sends the browser to the provider, to say who one is there."""
+    try:
+        return await _leave(request, parts, user=(reader.tenant_id, reader.user_id))
+    except SignInRefused as error:
+        return await _account_page(request, parts, wrong=error, part="provider")
+
+
+@router.post("/account/identities/unlink", dependencies=[needs("account:write")])
+async def unlink_identity(
+    request: Request,
+    parts: WithParts,
+    reader: CurrentReader,
+    issuer: Annotated[str, Form(max_length=2000)],
+    subject: Annotated[str, Form(max_length=300)],
+) -> Response:
+    at = parts.provider.client.issuer if parts.provider else None
+    try:
+        await parts.db.write(people.unlink_identity, reader, issuer, subject, provider=at)
+    except BadInput as error:
+        return await _account_page(request, parts, wrong=error, part="provider")
+    return go("/account#provider")
+
+
 @router.post("/account/tokens", dependencies=[needs("account:write")])
 async def create_token(
     request: Request,
     parts: WithParts,
     reader: CurrentReader,
-    name: Annotated[str, Form()] = "",
-    scopes: Annotated[list[str] | None, Form()] = None,
+    name: Text = "",
+    scopes: Texts = None,
     days: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
     """Answers with the page itself instead of a redirect: the secret is shown here and never again."""
@@ -241,6 +413,13 @@ async def _people_page(
     )
 
 
+@router.get("/audit", dependencies=[needs("audit:read")])
+async def audit_page(request: Request, parts: WithParts, reader: CurrentReader, cursor: str | None = None) -> Response:
+    found = await parts.db.read(people.audit_page, reader, before=routes.id_in(cursor), limit=AUDIT_PAGE + 1)
+    rows, older = routes.cut_page(found, AUDIT_PAGE, routes.cursor_of_row)
+    return show(request, "audit.html", section="account", rows=rows, older=older, actions=people.ACTIONS)
+
+
 @router.post("/people/invite", dependencies=[needs("people:write")])
 async def invite(
     request: Request,
@@ -286,13 +465,9 @@ async def remove(request: Request, parts: WithParts, reader: CurrentReader, user
 
 def _signed_in(parts: WithParts, session: str, next: str | None) -> Response:
     answer = go(next)
-    auth.start_session(answer, session, secure=is_https(parts.settings.public_url))
+    auth.start_session(answer, session, secure=wire.is_https(parts.settings))
     return answer
 
 
-def _browser(request: Request, parts: WithParts) -> Browser:
-    return Browser(auth.address_of(request, parts), request.headers.get("user-agent"))
-
-
-def is_https(public_url: str | None) -> bool:
-    return bool(public_url and public_url.startswith("https:"))
+def _browser(request: Request, parts: WithParts) -> SessionBrowser:
+    return SessionBrowser(auth.address_of(request, parts), request.headers.get("user-agent"))

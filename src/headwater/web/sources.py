@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 from starlette.responses import Response
@@ -11,7 +11,7 @@ from headwater.app import crawling, refresh, sources
 from headwater.errors import AlreadyThere, BadInput
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import AnyId, Id, Name, Next
+from headwater.http.routes import AnyId, Id, Name, Next, Text, Texts
 from headwater.http.state import WithParts
 from headwater.model import Reader
 from headwater.web import formatting
@@ -58,11 +58,7 @@ async def _sources_page(
         request,
         "sources.html",
         wrong.status if wrong else 200,
-        sources=shown,
-        counts=found.posts,
-        total=found.total,
-        troubled=found.troubled,
-        folders=found.folders,
+        found=found._replace(sources=shown),
         attention=attention,
         folder=folder,
         next_cursor=more,
@@ -77,22 +73,14 @@ async def add(
     request: Request,
     parts: WithParts,
     reader: CurrentReader,
-    address: Annotated[str, Form()] = "",
+    address: Text = "",
     folder: Annotated[Name | None, Form()] = None,
     kind: Annotated[str, Form(max_length=20)] = "",
     next: Next = "/sources",
 ) -> Response:
     try:
-        await parts.db.write(
-            sources.follow_new,
-            reader,
-            address,
-            parts.now(),
-            folder=folder,
-            seal=parts.credential,
-            kind=kind or None,
-            most=parts.settings.max_sources,
-        )
+        chosen: dict[str, Any] = {"folder": folder, "kind": kind or None}
+        await parts.db.write(sources.follow_new, reader, address, parts.now(), **chosen, **parts.follow_terms)
     except (BadInput, AlreadyThere) as error:
         return await _sources_page(request, parts, reader, wrong=error, typed=address)
     parts.wake()
@@ -109,15 +97,7 @@ async def rows(
 ) -> Response:
     """Renders only the rows of these sources and the summary, for a page that keeps itself up to date."""
     found = await parts.db.read(sources.some, reader, id or [], parts.now())
-    return show(
-        request,
-        "rows.html",
-        sources=found.sources,
-        counts=found.posts,
-        total=found.total,
-        troubled=found.troubled,
-        attention=attention,
-    )
+    return show(request, "rows.html", found=found, attention=attention)
 
 
 @router.post("/sources/refresh", dependencies=[needs("sources:write")])
@@ -138,9 +118,7 @@ async def import_opml(
 
 
 @router.post("/sources/starter", dependencies=[needs("sources:write")])
-async def add_starter_set(
-    parts: WithParts, reader: CurrentReader, groups: Annotated[list[str] | None, Form()] = None
-) -> Response:
+async def add_starter_set(parts: WithParts, reader: CurrentReader, groups: Texts = None) -> Response:
     most = parts.settings.max_sources
     await sources.follow_starter_set(parts.db, reader, groups or [], parts.now, parts.credential, most)
     parts.wake()

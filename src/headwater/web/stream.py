@@ -15,8 +15,8 @@ from headwater.http.auth import CurrentReader, needs
 from headwater.http.edge import page_policy
 from headwater.http.routes import MAX_MARKED, AnyId, Id, Next, StreamFilter
 from headwater.http.state import WithParts
-from headwater.store.posts.stream import Filter
-from headwater.web.images import PostImages
+from headwater.store.posts.stream import Filter, Marks
+from headwater.web.images import ShownImages
 from headwater.web.view import go, show
 
 PAGE = 40
@@ -33,7 +33,8 @@ async def stream_page(
     cursor: str | None = None,
 ) -> Response:
     after = routes.position(cursor)
-    found = await parts.db.read(posts.stream_view, reader, parts.now(), wanted, after=after, limit=PAGE + 1)
+    newest = await posts.stream_page(parts.db, parts.cache, reader, wanted, after=after, limit=PAGE + 1)
+    found = await parts.db.read(posts.stream_view, reader, parts.now(), wanted, newest)
     if found.follows_nothing:
         return show(request, "welcome.html", groups=sources.STARTER_GROUPS, section="stream")
     shown, more = routes.cut_page(found.stories, PAGE, routes.cursor_of_story)
@@ -65,7 +66,7 @@ async def post_page(
 ) -> Response:
     """Renders a post in full. With `images`, the reader agreed to load images that are not saved from elsewhere."""
     found = await parts.db.read(posts.view, reader, post_id)
-    shown = PostImages(found.images, images or parts.settings.remote_images == "show")
+    shown = ShownImages(found.images, images or parts.settings.remote_images == "show")
     page = show(
         request,
         "post.html",
@@ -84,7 +85,7 @@ async def post_page(
 async def post_content(request: Request, parts: WithParts, reader: CurrentReader, post_id: Id) -> Response:
     """Renders only the text of a post, for the stream to open in place."""
     found = await parts.db.read(posts.view, reader, post_id)
-    shown = PostImages(found.images, parts.settings.remote_images == "show")
+    shown = ShownImages(found.images, parts.settings.remote_images == "show")
     return show(request, "content.html", post=found.post, images=shown)
 
 
@@ -96,7 +97,7 @@ async def mark_read(
     as_of: Annotated[int | None, Form(ge=0)] = None,
     next: Next = "/",
 ) -> Response:
-    await parts.db.write(posts.mark, reader, ids, parts.now(), read=True, as_of=as_of)
+    await parts.db.write(posts.mark, reader, ids, parts.now(), Marks(read=True, as_of=as_of))
     return go(next)
 
 
@@ -110,7 +111,7 @@ async def mark_post(
     as_of: Annotated[int | None, Form(ge=0)] = None,
     next: Next = "/",
 ) -> Response:
-    await parts.db.write(posts.mark, reader, [post_id], parts.now(), read=read, starred=starred, as_of=as_of)
+    await parts.db.write(posts.mark, reader, [post_id], parts.now(), Marks(read, starred, as_of))
     return go(next)
 
 

@@ -28,14 +28,14 @@ from headwater.web import formatting
 ZONE_COOKIE = "headwater_zone"
 
 
-class Day(NamedTuple):
+class StreamDay(NamedTuple):
     day: str
     stories: list[Story]
 
 
-def groupby_day(stories: Sequence[Story], now: datetime, zone: tzinfo) -> Iterator[Day]:
+def groupby_day(stories: Sequence[Story], now: datetime, zone: tzinfo) -> Iterator[StreamDay]:
     for day, group in groupby(stories, lambda story: formatting.day(story.at.created_at, now, zone)):
-        yield Day(day, list(group))
+        yield StreamDay(day, list(group))
 
 
 _environment = Environment(
@@ -56,6 +56,7 @@ def show(request: Request, template: str, status: int = 200, *, section: str = "
     parts = parts_of(request)
     page = _environment.get_template(template).render(
         section=section,
+        has_fleet=getattr(request.state, "has_fleet", False),
         signed_in=caller is not None,
         may=caller.may if caller else _nothing,
         form_key=caller.form_key if caller else "",

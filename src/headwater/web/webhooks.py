@@ -12,10 +12,10 @@ from headwater.app.webhooks import Created
 from headwater.errors import BadInput
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import Id
+from headwater.http.routes import Id, Text, Texts
 from headwater.http.state import WithParts
 from headwater.model import Reader
-from headwater.store.people.webhooks import Delivery, Webhook
+from headwater.store.people.webhooks import ChangedWebhook, Delivery, Webhook
 from headwater.web.formatting import StateLabel
 from headwater.web.view import go, show
 
@@ -73,11 +73,7 @@ async def _webhooks_page(
 
 @router.post("/webhooks", dependencies=[needs("webhooks:write")])
 async def add(
-    request: Request,
-    parts: WithParts,
-    reader: CurrentReader,
-    address: Annotated[str, Form()] = "",
-    kinds: Annotated[list[str] | None, Form()] = None,
+    request: Request, parts: WithParts, reader: CurrentReader, address: Text = "", kinds: Texts = None
 ) -> Response:
     """Answers with the page itself instead of a redirect: the secret is shown here and never again."""
     try:
@@ -116,7 +112,7 @@ async def send_ping(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> 
 async def pause_or_resume(
     parts: WithParts, reader: CurrentReader, webhook_id: Id, active: Annotated[bool, Form()]
 ) -> Response:
-    await parts.db.write(webhooks.change, reader, webhook_id, parts.now(), active=active)
+    await parts.db.write(webhooks.change, reader, webhook_id, parts.now(), ChangedWebhook(active=active))
     parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")
 

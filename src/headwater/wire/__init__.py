@@ -3,12 +3,14 @@
 `parts` has what every way in works with, `loops` what runs for good.
 """
 
+from headwater.wire.checks import home, image_folder, instance_name, is_https, reddit_budget, redis_url, x_allowance
 from headwater.wire.loops import (
     all_loops,
     ask_hubs,
     catch_up,
     crawling,
     deliver_webhooks,
+    examine_cluster,
     follow_log,
     heal_images,
     hear_of_events,
@@ -20,9 +22,7 @@ from headwater.wire.loops import (
 )
 from headwater.wire.parts import (
     Parts,
-    home,
-    image_folder,
-    instance_name,
+    oidc_secret,
     open_client,
     open_marks,
     open_parsers,
@@ -30,14 +30,11 @@ from headwater.wire.parts import (
     open_reddit_client,
     opened_by_owner,
     prepare_store,
-    present_key,
+    present_keys,
     reddit_access,
-    reddit_budget,
-    redis_url,
     upgrade_schema,
     utc_now,
     x_access,
-    x_allowance,
     x_token,
 )
 from headwater.wire.process import configure_logs, new_runner
@@ -56,14 +53,17 @@ __all__ = [
     "configure_logs",
     "crawling",
     "deliver_webhooks",
+    "examine_cluster",
     "follow_log",
     "heal_images",
     "hear_of_events",
     "home",
     "image_folder",
     "instance_name",
+    "is_https",
     "job_named",
     "new_runner",
+    "oidc_secret",
     "open_client",
     "open_marks",
     "open_parsers",
@@ -73,7 +73,7 @@ __all__ = [
     "pace",
     "periodic_tools",
     "prepare_store",
-    "present_key",
+    "present_keys",
     "reddit_access",
     "reddit_budget",
     "redis_url",

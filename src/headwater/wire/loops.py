@@ -13,14 +13,14 @@ from typing import Any
 import structlog
 
 from headwater.access.robots import Robots
-from headwater.app import instance
+from headwater.app import cluster, instance
 from headwater.app import log as event_log
+from headwater.app.cluster import Finding
 from headwater.crawl import warm_up as warming
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.images import ImageTools
 from headwater.crawl.monitors import AlertLimits
 from headwater.crawl.visit.shared import VisitTools
-from headwater.crawl.warm_up import Warmed
 from headwater.errors import StoreUnavailable
 from headwater.events.delivery import Consumer
 from headwater.fetch.browser import Browser
@@ -30,22 +30,22 @@ from headwater.settings import Settings
 from headwater.sources import reddit, x
 from headwater.store.log import outbox
 from headwater.waiting import run_until
+from headwater.wire.checks import image_folder, instance_name, reddit_budget, redis_url
 from headwater.wire.parts import (
     Parts,
-    image_folder,
-    instance_name,
+    extra,
     open_client,
     open_marks,
     open_parsers,
     open_reddit_client,
     reddit_access,
-    reddit_budget,
     x_access,
 )
 from headwater.wire.parts import client as open_any
-from headwater.work import consumers, crawl_loop, images, periodic, upkeep, webhooks
+from headwater.work import consumers, crawl_loop, images, periodic, portfolios, upkeep, webhooks
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import JobTools
+from headwater.work.portfolios import CalculationTools
 
 log = structlog.get_logger()
 CLAIM_AHEAD = 3  # visits in hand for each one that may be on the wire, so that no connection waits for the database
@@ -149,6 +149,7 @@ async def follow_log(parts: Parts, stop: asyncio.Event) -> None:
     async with asyncio.TaskGroup() as group:
         for consumer in parts.consumers:
             group.create_task(_follow(parts, consumer, stop))
+        group.create_task(portfolios.keep_calculated(calculation_tools(parts), parts.stale_portfolios, stop))
 
 
 async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None:
@@ -163,9 +164,14 @@ async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None
         await follow.follow(parts.db, consumer, brokers, parts.now, stop)
 
 
+def calculation_tools(parts: Parts) -> CalculationTools:
+    return CalculationTools(parts.db, parts.locks, parts.cache, lambda: parts.now())
+
+
 async def catch_up(parts: Parts) -> None:
-    """Brings the consumers to the end of the log."""
+    """Brings the consumers to the end of the log, and calculates the portfolios that are stale."""
     await consumers.catch_up(parts.db, parts.consumers, parts.now)
+    await portfolios.catch_up(calculation_tools(parts))
 
 
 async def hear_of_events(parts: Parts, stop: asyncio.Event) -> None:
@@ -247,15 +253,11 @@ async def ask_hubs(parts: Parts) -> int:
         await client.close()
 
 
-async def warm_up(
-    parts: Parts,
-    communities: Sequence[Source] | None = None,
-    *,
-    patient: bool = False,
-    force_refresh: bool = False,
-    on_warmed: Callable[[Warmed], None] = lambda _: None,
-) -> int:
-    """Caches listings of these communities, or of the pool's. Returns how many were cached."""
+async def warm_up(parts: Parts, communities: Sequence[Source] | None = None, **how: Any) -> int:
+    """Caches listings of these communities, or of the pool's. Returns how many were cached.
+
+    `how` are the options of `warm_up` in `crawl/warm_up.py`.
+    """
     settings = parts.settings
     plan = warming.Plan(
         **(warming.LISTING | chosen_listing(settings)),
@@ -265,9 +267,7 @@ async def warm_up(
     client, parsers = open_reddit_client(parts), parts.parsers or open_parsers(parts)
     try:
         tools = warming.WarmUpTools(parts.db, parts.reddit or reddit_access(parts, client), parsers, parts.now)
-        return await warming.warm_up(
-            tools, plan, communities, patient=patient, force_refresh=force_refresh, on_warmed=on_warmed
-        )
+        return await warming.warm_up(tools, plan, communities, **how)
     finally:
         await client.close()
         if parsers is not parts.parsers:
@@ -306,7 +306,10 @@ def periodic_tools(
         lease_for=timedelta(seconds=settings.lease_seconds),
         hot_for=timedelta(hours=settings.hot_cache_ttl_hours),
         visits_kept=timedelta(days=settings.visit_history_days),
+        audit_kept=timedelta(days=settings.audit_days),
         versions_kept=settings.post_versions,
+        readings_kept=timedelta(days=settings.telemetry_days),
+        hours_kept=timedelta(days=settings.telemetry_hours_days),
         limits=AlertLimits(
             settings.monitor_api_threshold,
             settings.monitor_cache_hit_threshold,
@@ -318,4 +321,22 @@ def periodic_tools(
         ask_hubs=lambda: ask_hubs(parts),
         forget_events=lambda: event_log.forget_old(parts.db, parts.now(), kept_for, has_cursors=parts.follows_table),
         heal_images=lambda: heal_images(parts),
+    )
+
+
+def examine_cluster(parts: Parts) -> AsyncIterator[Finding]:
+    """Checks the broker, the workers, Redis, and what PostgreSQL does for a cluster, as far as they are in use."""
+    settings, celery = parts.settings, None
+    if settings.celery_broker_url is not None:
+        with extra("cluster"):
+            from headwater.work.celery_app import sender as celery  # reads the settings when it is imported
+    url = redis_url(settings)
+    broker = settings.celery_broker_url.get_secret_value() if settings.celery_broker_url else None
+    return cluster.examine(
+        parts.db,
+        parts.now,
+        celery=celery,
+        queues=(*periodic.FEED_QUEUES, *periodic.QUEUES),
+        redis_url=url,
+        is_broker=url is not None and url == broker,
     )

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from ipaddress import IPv4Network, IPv6Network, ip_network
-from pathlib import Path
-from typing import TYPE_CHECKING
+from ipaddress import IPv4Network, IPv6Network
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from headwater.access.budget import Access, RateLimiter
 from headwater.access.reddit import RedditApi, RedditApp, RedditFeeds
 from headwater.access.x import MonthlyMeter, XApi
+from headwater.accounts import openid
 from headwater.accounts.access_tokens import AccessTokens, OtherIssuer
 from headwater.accounts.callers import Callers
-from headwater.accounts.scopes import SCOPES
-from headwater.accounts.vault import Vault, has_key_in, key_in
-from headwater.app import instance
+from headwater.accounts.openid import Provider
+from headwater.accounts.vault import KeyCommand, KeyFile, Vault
+from headwater.app import instance, market
 from headwater.app.groups import FoldConfiguration
-from headwater.consumers import search, webhooks
-from headwater.consumers.fold import Folding
+from headwater.app.people import Welcome
+from headwater.consumers import intelligence, portfolio, search, webhooks
+from headwater.consumers.fold import StoryFolding
+from headwater.coordination.cache import Cache, Entries, MemoryEntries
+from headwater.coordination.locks import Locks
 from headwater.coordination.rate_limits import Limit, RateLimits
 from headwater.errors import BadConfiguration, BadSetting, StatusRefused
 from headwater.events.delivery import Consumer
@@ -33,8 +37,10 @@ from headwater.model import Credential, Reader, Request
 from headwater.parse.pool import Parsers
 from headwater.settings import Loaded, Settings
 from headwater.store.db import Database
-from headwater.store.sources.limits import Budget, MonthlyAllowance
+from headwater.store.log.locks import StoreLocks
+from headwater.store.sources.limits import Budget
 from headwater.waiting import WakeUpSignal
+from headwater.wire.checks import check, home, networks, reddit_budget, redis_url, scope_limits, x_allowance
 
 if TYPE_CHECKING:
     from headwater.coordination.visit_marks import VisitMarks
@@ -62,6 +68,7 @@ class Parts:
     now: Callable[[], datetime] = utc_now
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     new_events: WakeUpSignal = field(default_factory=WakeUpSignal)
+    stale_portfolios: WakeUpSignal = field(default_factory=WakeUpSignal)
     parsers: Parsers | None = None
     marks: VisitMarks | None = None
     reddit: Access | None = None
@@ -70,13 +77,38 @@ class Parts:
     @cached_property
     def vault(self) -> Vault:
         """Encrypts and decrypts the secrets that are stored. Its key is created when it is first needed."""
+        return Vault(load=self._load_keys)
+
+    @cached_property
+    def key_file(self) -> KeyFile:
+        """The file with the keys, in the data folder."""
+        return KeyFile(self.settings.data_dir, partial(instance.check_new_key, self.db))
+
+    @cached_property
+    def _key_command(self) -> KeyCommand | None:
+        given = self.settings.secret_key_command
+        return KeyCommand(given) if given else None
+
+    @property
+    def makes_keys(self) -> bool:
+        """Whether the key is in the file of the data folder, where Headwater itself makes new ones."""
+        return self.settings.secret_key is None and self._key_command is None
+
+    def _load_keys(self, again: bool) -> Sequence[str]:
+        """Returns the keys, the one that encrypts first. What is in the file decrypts in any case."""
+        listed = self.settings.other_secret_keys
+        others = [one.strip() for one in listed.get_secret_value().split(",") if one.strip()] if listed else []
+        if self.makes_keys:
+            return (*self.key_file(again), *others)
         given = self.settings.secret_key
-        return Vault(given.get_secret_value() if given else key_in(self.settings.data_dir))
+        first = self._key_command(again) if self._key_command else (given.get_secret_value(),) if given else ()
+        return (*first, *others, *self.key_file.present())
 
     @cached_property
     def consumers(self) -> tuple[Consumer, ...]:
         """Returns everything that follows the log."""
-        return (search.CONSUMER, webhooks.CONSUMER, self.folding.consumer())
+        portfolios = portfolio.consumer(self.stale_portfolios.send)
+        return (search.CONSUMER, webhooks.CONSUMER, self.folding.consumer(), intelligence.CONSUMER, portfolios)
 
     @cached_property
     def callers(self) -> Callers:
@@ -103,10 +135,46 @@ class Parts:
         )
 
     @cached_property
+    def provider(self) -> Provider | None:
+        """The OpenID Connect provider at which people sign in, if there is one."""
+        settings = self.settings
+        if not settings.oidc_issuer or not settings.oidc_client_id:
+            return None
+        at_provider = openid.OpenIdClient(
+            settings.oidc_issuer,
+            settings.oidc_name or urlsplit(settings.oidc_issuer).hostname or settings.oidc_issuer,
+            settings.oidc_client_id,
+            partial(oidc_secret, self),
+            settings.oidc_scopes,
+            home(settings) + openid.CALLBACK,
+        )
+        return Provider(at_provider, partial(ask_provider, self), lambda: self.now())
+
+    @property
+    def welcome(self) -> Welcome:
+        """Who may come in from the provider that nobody invited."""
+        settings = self.settings
+        domains = frozenset(one.strip().lower().removeprefix("@") for one in settings.oidc_domains.split(","))
+        return Welcome(settings.oidc_join_tenant, settings.oidc_join_role, domains - {""})
+
+    @cached_property
     def rate_limits(self) -> RateLimits:
         """Counts requests and guesses."""
-        url = self.settings.redis_url
-        return RateLimits(url.get_secret_value() if url else None)
+        return RateLimits(redis_url(self.settings))
+
+    @cached_property
+    def cache(self) -> Cache:
+        """Keeps what takes long to compute: in Redis, if processes share one, or else in memory."""
+        url = redis_url(self.settings)
+        if url is None:
+            return Cache(MemoryEntries(self.settings.cache_mb * 1024 * 1024))
+        return Cache(_redis_entries(url), self.vault.derived("cache").encode())
+
+    @cached_property
+    def locks(self) -> Locks:
+        """Locks across processes: in Redis, if they share one, or else in the store."""
+        url = redis_url(self.settings)
+        return _redis_locks(url) if url else StoreLocks(self.db, lambda: self.now())
 
     @cached_property
     def scope_limits(self) -> dict[str, Limit]:
@@ -137,16 +205,16 @@ class Parts:
         )
 
     @cached_property
-    def folding(self) -> Folding:
+    def folding(self) -> StoryFolding:
         """Decides in this process which posts are one story."""
         return self._folding(embeddings=self.settings.fold_embeddings)
 
     @cached_property
-    def _other_folding(self) -> Folding:
+    def _other_folding(self) -> StoryFolding:
         return self._folding(embeddings=not self.settings.fold_embeddings)
 
-    def _folding(self, *, embeddings: bool) -> Folding:
-        return Folding(
+    def _folding(self, *, embeddings: bool) -> StoryFolding:
+        return StoryFolding(
             window=timedelta(hours=self.settings.fold_window_hours),
             level=self.settings.fold,
             embeddings=embeddings,
@@ -154,7 +222,7 @@ class Parts:
             batch=self.settings.fold_batch_size,
         )
 
-    def folding_with(self, *, embeddings: bool, field: str) -> Folding:
+    def folding_with(self, *, embeddings: bool, field: str) -> StoryFolding:
         """Returns what folds with embeddings or without them. The one that this server does not use by itself has an
         index of its own, which is built when it is first asked for."""
         if embeddings == self.settings.fold_embeddings:
@@ -164,6 +232,11 @@ class Parts:
                 f"{field}: embeddings are not installed here (pip install headwater[embeddings]).", field=field
             )
         return self._other_folding
+
+    @property
+    def follow_terms(self) -> dict[str, Any]:
+        """What following a source needs from this instance, whoever asks."""
+        return {"seal": self.credential, "most": self.settings.max_sources, "usual": self.usual_interval}
 
     @property
     def usual_interval(self) -> timedelta:
@@ -181,8 +254,12 @@ class Parts:
         return self.vault.open(sealed)
 
     def hub_secret(self, callback_id: str) -> str:
-        """Returns the secret with which a hub signs its pushes to this callback."""
+        """Returns the secret with which a hub is to sign its pushes to this callback."""
         return self.vault.derived(f"hub {callback_id}")
+
+    def hub_secrets(self, callback_id: str) -> list[str]:
+        """Returns the secrets with which a hub may sign: it learns a new one when it is asked again."""
+        return self.vault.all_derived(f"hub {callback_id}")
 
     @property
     def leaves_visits_to_celery(self) -> bool:
@@ -193,55 +270,31 @@ class Parts:
         """Tells the crawl loop of this process to look for due sources now."""
         self.woken.set()
 
+    async def close_shared(self) -> None:
+        """Closes connections to Redis, in the event loop that opened them."""
+        if "cache" in self.__dict__:
+            await self.cache.close()
+        if "locks" in self.__dict__:
+            await self.locks.close()
+        if "rate_limits" in self.__dict__:
+            await self.rate_limits.close()
+
     def close(self) -> None:
         self.db.close()
 
 
 def open_parts(loaded: Loaded) -> Parts:
     settings = loaded.settings
-    if settings.lease_seconds <= settings.visit_seconds:
-        raise BadSetting(
-            "HEADWATER_LEASE_SECONDS must be more than HEADWATER_VISIT_SECONDS, or two visits could overlap."
-        )
-    parse_allow(settings.allow_private_networks)
-    networks(settings.trusted_proxies)
-    scope_limits(settings.rate_limits)
-    if bool(settings.jwt_issuer) != bool(settings.jwt_keys_url):
-        raise BadSetting("HEADWATER_JWT_ISSUER and HEADWATER_JWT_KEYS_URL go together: set both or none.")
-    if bool(settings.reddit_client_id) != bool(settings.reddit_client_secret):
-        raise BadSetting("HEADWATER_REDDIT_CLIENT_ID and HEADWATER_REDDIT_CLIENT_SECRET go together: set both or none.")
-    if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
-        raise BadSetting("HEADWATER_KAFKA_BOOTSTRAP_SERVERS needs PostgreSQL: events reach Kafka from its log.")
-    if settings.migration_database_url and settings.store_url().startswith("sqlite"):
-        raise BadSetting("HEADWATER_MIGRATION_DATABASE_URL is for PostgreSQL: the store is a SQLite file.")
+    check(settings)
     parts = Parts(settings, _open_database(settings, settings.store_url()))
     parts.db.on_events = parts.new_events.send
     return parts
 
 
-def present_key(parts: Parts) -> str | None:
-    """Returns the name of the key, or None if there is none yet. Asking makes none."""
-    has_key = parts.settings.secret_key is not None or has_key_in(parts.settings.data_dir)
-    return parts.vault.key_id if has_key else None
-
-
-def scope_limits(text: str) -> dict[str, Limit]:
-    """Reads limits such as `stories:write=60`, in a minute. Raises BadSetting."""
-    found = {}
-    for pair in filter(None, (one.strip() for one in text.split(","))):
-        scope, _, times = pair.partition("=")
-        if scope not in SCOPES or not times.isdecimal() or not int(times):
-            raise BadSetting(f"HEADWATER_RATE_LIMITS: {pair[:50]!r} is not like stories:write=60.")
-        found[scope] = Limit(scope, int(times), 60)
-    return found
-
-
-def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    """Reads addresses of proxies. Raises BadSetting."""
-    try:
-        return tuple(ip_network(one.strip()) for one in text.split(",") if one.strip())
-    except ValueError as error:
-        raise BadSetting(f"HEADWATER_TRUSTED_PROXIES: {error}. Write networks such as 10.0.0.0/8.") from None
+def present_keys(parts: Parts) -> list[str]:
+    """Returns the names of the keys, the one that encrypts first; none if there is none yet. Asking makes none."""
+    there_is_one = not parts.makes_keys or parts.key_file.present() or parts.settings.other_secret_keys
+    return list(parts.vault.keys()) if there_is_one else []
 
 
 def _open_database(settings: Settings, url: str) -> Database:
@@ -277,14 +330,38 @@ def upgrade_schema(parts: Parts, revision: str = "head") -> bool:
 
 async def fetch_keys(parts: Parts, url: str) -> bytes:
     """Loads the keys of another issuer. Raises FetchFailed."""
-    fetching = client(parts, user_agent=parts.settings.user_agent, timeout=10, max_bytes=MOST_KEY_BYTES, connections=1)
+    status, body = await ask_provider(parts, Request(url, (("accept", "application/json"),)))
+    if status != OK:
+        raise StatusRefused(f"{url} answered {status}.", http_status=status)
+    return body
+
+
+async def ask_provider(parts: Parts, request: Request) -> tuple[int, bytes]:
+    """Sends a request to a provider that the settings name, which may well be in a private network. Follows nobody
+    elsewhere. Raises FetchFailed."""
+    fetching = client(
+        parts,
+        user_agent=parts.settings.user_agent,
+        timeout=10,
+        max_bytes=MOST_KEY_BYTES,
+        connections=1,
+        max_redirects=0,
+        allow="true",
+    )
     try:
-        answer = await fetching.fetch(Request(url, (("accept", "application/json"),)))
+        answer = await fetching.fetch(request)
     finally:
         await fetching.close()
-    if answer.status != OK:
-        raise StatusRefused(f"{url} answered {answer.status}.", http_status=answer.status)
-    return unpacked(answer, MOST_KEY_BYTES)
+    return answer.status, unpacked(answer, MOST_KEY_BYTES)
+
+
+async def oidc_secret(parts: Parts) -> str | None:
+    """Returns our secret at the OpenID Connect provider: the one in the settings, or the stored one, if any."""
+    given = parts.settings.oidc_client_secret
+    if given:
+        return given.get_secret_value()
+    sealed = await parts.db.read(instance.stored_oidc_secret)
+    return parts.unseal(sealed) if sealed is not None else None
 
 
 def prepare_store(parts: Parts) -> Reader:
@@ -292,22 +369,9 @@ def prepare_store(parts: Parts) -> Reader:
     upgrade_schema(parts)
     owner = instance.prepare(parts.db, timedelta(hours=parts.settings.hot_cache_ttl_hours), parts.now())
     instance.key_credentials(parts.db, parts.unseal, parts.credential)
+    if parts.settings.market_url:
+        parts.db.write_now(market.watch, owner, parts.settings.market_url, parts.now(), parts.credential)
     return owner
-
-
-def home(settings: Settings) -> str:
-    """Returns the address of the pages: the public one, or the one on this machine."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return (settings.public_url or f"http://{host}:{settings.port}").rstrip("/")
-
-
-def instance_name(settings: Settings) -> str:
-    """Returns the name of this instance in the events that it sends."""
-    return settings.public_url.rstrip("/") if settings.public_url else "headwater"
-
-
-def image_folder(settings: Settings) -> Path:
-    return settings.data_dir / "images"
 
 
 def open_client(parts: Parts) -> Client:
@@ -344,12 +408,14 @@ def client(
     connections: int,
     per_host: int | None = None,
     max_redirects: int = 10,
+    allow: str | None = None,
 ) -> Client:
-    """Opens a client with the guard, the proxy and the clock that all clients share."""
+    """Opens a client with the guard, the proxy and the clock that all clients share. `allow` says which private
+    networks it may reach, where that differs."""
     settings = parts.settings
     return Client(
         user_agent=user_agent,
-        guard=AddressGuard(parse_allow(settings.allow_private_networks)),
+        guard=AddressGuard(parse_allow(allow or settings.allow_private_networks)),
         timeout=timeout,
         max_bytes=max_bytes,
         max_redirects=max_redirects,
@@ -363,19 +429,11 @@ def client(
 def open_parsers(parts: Parts) -> Parsers:
     settings = parts.settings
     return Parsers(
-        settings.reader_processes,
-        cpu_seconds=settings.reader_seconds,
-        memory_mb=settings.reader_memory_mb,
+        settings.parser_processes,
+        cpu_seconds=settings.parser_seconds,
+        memory_mb=settings.parser_memory_mb,
         max_bytes=settings.fetch_max_bytes,
     )
-
-
-def redis_url(settings: Settings) -> str | None:
-    """Returns the address of the Redis that processes share: the one in the settings, or the broker if that is one."""
-    for given in (settings.redis_url, settings.celery_broker_url):
-        if given and given.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
-            return given.get_secret_value()
-    return None
 
 
 def open_marks(parts: Parts) -> VisitMarks | None:
@@ -383,20 +441,30 @@ def open_marks(parts: Parts) -> VisitMarks | None:
     url = redis_url(parts.settings)
     if url is None:
         return None
-    try:
-        from headwater.coordination.visit_marks import VisitMarks  # an extra
-    except ImportError as error:
-        raise BadSetting("Redis needs a package: pip install 'headwater[redis]', or unset its address.") from error
+    with extra():
+        from headwater.coordination.visit_marks import VisitMarks
     return VisitMarks(url, timedelta(seconds=parts.settings.host_gap_seconds), parts.now)
 
 
-def reddit_budget(settings: Settings) -> Budget:
-    """Returns how much may be asked of Reddit: of its API with credentials, of its feeds without."""
-    if settings.reddit_client_id:
-        window = timedelta(seconds=settings.reddit_rate_limit_window_seconds)
-        return Budget("reddit api", settings.reddit_rate_limit, window)
-    gap = timedelta(seconds=settings.reddit_feed_gap_seconds)
-    return Budget("reddit feeds", 1 if gap else 0, gap)
+def _redis_entries(url: str) -> Entries:
+    with extra():
+        from headwater.coordination.redis_cache import RedisEntries
+    return RedisEntries(url)
+
+
+def _redis_locks(url: str) -> Locks:
+    with extra():
+        from headwater.coordination.redis_locks import RedisLocks
+    return RedisLocks(url)
+
+
+@contextmanager
+def extra(name: str = "redis") -> Iterator[None]:
+    """Says which extra is missing, if an import in the block fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise BadSetting(f"Redis needs packages: install headwater[{name}], or unset its address.") from error
 
 
 def reddit_access(parts: Parts, client: Client, rest: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Access:
@@ -409,11 +477,6 @@ def reddit_access(parts: Parts, client: Client, rest: Callable[[float], Awaitabl
     secret = settings.reddit_client_secret.get_secret_value()
     app = RedditApp(settings.reddit_client_id, secret, site, settings.reddit_api_url.rstrip("/"))
     return RedditApi(app, client.fetch, limiter, parts.now, at_once)
-
-
-def x_allowance(settings: Settings) -> MonthlyAllowance:
-    """Returns how much may be asked of X in a month."""
-    return MonthlyAllowance(settings.x_monthly_requests, settings.x_monthly_posts)
 
 
 async def x_token(parts: Parts) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from datetime import timedelta
@@ -21,11 +22,13 @@ import structlog
 from celery import Celery, signals
 from celery.exceptions import Ignore, Reject
 from celery.schedules import crontab
+from celery.worker.control import inspect_command
 from kombu import Queue
 from kombu.exceptions import OperationalError
 
 from headwater import wire
 from headwater.app import instance, refresh
+from headwater.app.cluster import CLOCK_COMMAND, messages_in
 from headwater.coordination.locks import Locks
 from headwater.coordination.redis_locks import RedisLocks
 from headwater.crawl.record import report
@@ -120,6 +123,12 @@ app.conf.update(configuration(_loaded.settings))
 # For sending alone: where results are kept, Celery would wait for the result of everything that was sent.
 sender = Celery("headwater", set_as_current=False)
 sender.conf.update(configuration(_loaded.settings) | {"result_backend": None})
+
+
+@inspect_command(name=CLOCK_COMMAND)  # type: ignore[untyped-decorator]  # Celery has no types
+def _tell_time(_state: Any) -> dict[str, float]:
+    """Lets `headwater doctor` compare the clocks of the machines."""
+    return {"time": time.time()}
 
 
 class Worker:
@@ -317,10 +326,7 @@ class CeleryBroker:
 
     def waiting(self, queue: str) -> int:
         with _reachable(), sender.pool.acquire(block=True) as connection:
-            try:
-                return int(connection.default_channel.queue_declare(queue, passive=True).message_count)
-            except connection.channel_errors:
-                return 0  # nobody has sent anything to it yet
+            return messages_in(connection, queue)
 
 
 @contextmanager

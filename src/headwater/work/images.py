@@ -22,7 +22,7 @@ from headwater.store import images
 from headwater.store.db import Database
 from headwater.store.images import files, queue
 from headwater.store.images.queue import HINDERED, ImageClaim, ImageOutcome, SavedRecord
-from headwater.work.leased import Worker
+from headwater.work.leased import LeaseWorker
 
 CONCURRENCY = 8  # downloads at once
 LEASE = timedelta(minutes=5)
@@ -48,7 +48,7 @@ async def save_images(
     db: Database, tools: ImageTools, pace: ImagePace, clock: ImageClock, patience: timedelta, stop: asyncio.Event
 ) -> None:
     """Downloads until `stop` is set. Then downloads in flight have `patience` to finish."""
-    await Worker(db, Saver(db, tools, pace, clock)).run(stop, patience)
+    await LeaseWorker(db, Saver(db, tools, pace, clock)).run(stop, patience)
 
 
 class Saver:

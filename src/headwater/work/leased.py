@@ -41,7 +41,7 @@ class LeasedWork(Protocol[C, O]):
         """What the log calls this claim."""
 
 
-class Worker(Generic[C, O]):
+class LeaseWorker(Generic[C, O]):
     """Works through one queue. Several workers, in any number of processes, share a queue by its leases."""
 
     def __init__(self, db: Database, kind: LeasedWork[C, O]) -> None:

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import structlog
 
+from headwater.app.fleet import telemetry
 from headwater.crawl import monitors, warm_up
 from headwater.crawl.monitors import AlertLimits
 from headwater.errors import HeadwaterError
 from headwater.follow import pool
 from headwater.store import posts, visits
 from headwater.store.db import Database
-from headwater.store.people import deliveries, tokens
+from headwater.store.people import audit, deliveries, tokens
 from headwater.store.posts import hot
 from headwater.store.sources import leases, schedule
 from headwater.store.sources import pool as pooled
@@ -49,7 +50,10 @@ class JobTools(NamedTuple):
     lease_for: timedelta
     hot_for: timedelta
     visits_kept: timedelta
+    audit_kept: timedelta
     versions_kept: int
+    readings_kept: timedelta
+    hours_kept: timedelta
     limits: AlertLimits
     budget: Budget
     visit_due: Callable[[], Awaitable[object]]
@@ -71,7 +75,7 @@ class Job(NamedTuple):
     expires: timedelta | None = None
 
 
-class Task(NamedTuple):
+class SentTask(NamedTuple):
     """Work that has no time of its own: workers do it when somebody sends it."""
 
     name: str
@@ -82,18 +86,18 @@ class Task(NamedTuple):
 REFRESH_FEED, REFRESH_FEEDS = "tasks.feeds.refresh_feed", "tasks.feeds.refresh_feeds"
 CRAWL_COMMUNITY = "tasks.crawler.crawl_community"
 TASKS = (
-    Task(
+    SentTask(
         REFRESH_FEED,
         FEED_QUEUES,
         "Visits a source, given its id, if it is due or somebody asked for it; `force_immediate` asks for it. What a "
         "person asked for is in `high`.",
     ),
-    Task(
+    SentTask(
         REFRESH_FEEDS,
         (DEFAULT,),
         "Visits those of the given sources that are due, and more while there are some. The dispatcher sends it.",
     ),
-    Task(CRAWL_COMMUNITY, (CRAWLER,), "Visits a source now, given its name (`r/python`), address or id."),
+    SentTask(CRAWL_COMMUNITY, (CRAWLER,), "Visits a source now, given its name (`r/python`), address or id."),
 )
 
 
@@ -118,6 +122,10 @@ async def _thin_versions(tools: JobTools) -> int:
     while tools.versions_kept and (count := await tools.db.write(posts.thin_versions, tools.versions_kept)):
         posts_thinned += count
     return posts_thinned
+
+
+async def _forget_telemetry(tools: JobTools) -> int:
+    return await tools.db.write(telemetry.forget_old, tools.readings_kept, tools.hours_kept, tools.now())
 
 
 JOBS = (
@@ -262,12 +270,37 @@ JOBS = (
         lambda tools: tools.forget_events(),
     ),
     Job(
+        "forget-audit",
+        _HOUR,
+        CLEANUP,
+        "tasks.maintenance.forget_audit",
+        "Deletes rows of the audit log that are older than HEADWATER_AUDIT_DAYS.",
+        lambda tools: tools.db.write(audit.forget_before, tools.now() - tools.audit_kept),
+    ),
+    Job(
         "drop-tokens",
         _HOUR,
         CLEANUP,
         "tasks.maintenance.drop_expired_tokens",
         "Deletes expired tokens.",
         lambda tools: tools.db.write(tokens.drop_expired, tools.now()),
+    ),
+    Job(
+        "watch-miners",
+        _MINUTE,
+        MONITORING,
+        "tasks.monitoring.watch_miners",
+        "Publishes which machines went silent or fell under their rate, and which recovered.",
+        lambda tools: tools.db.write(telemetry.look, tools.now()),
+        expires=_MINUTE,
+    ),
+    Job(
+        "forget-telemetry",
+        _HOUR,
+        CLEANUP,
+        "tasks.maintenance.forget_telemetry",
+        "Deletes old readings of machines (HEADWATER_TELEMETRY_DAYS), and makes the partitions of the months to come.",
+        _forget_telemetry,
     ),
     Job(
         "heal-images",

@@ -23,7 +23,7 @@ from headwater.store.log.outbox import LoggedEvent
 from headwater.store.people import deliveries
 from headwater.store.people.deliveries import DeliveryClaim, DeliveryOutcome, WaitingDelivery
 from headwater.waiting import WakeUpSignal
-from headwater.work.leased import Worker
+from headwater.work.leased import LeaseWorker
 
 CONCURRENCY = 100  # receivers at once
 TROUBLED_CONCURRENCY = 50  # of these, receivers that fail or are slow: the others never wait for them
@@ -51,7 +51,7 @@ async def deliver(
 ) -> None:
     """Sends until `stop` is set. Then requests in flight have `patience` to finish."""
     with new_events.listening() as woken:
-        await Worker(db, Sender(db, tools, stop)).run(stop, patience, woken)
+        await LeaseWorker(db, Sender(db, tools, stop)).run(stop, patience, woken)
 
 
 class Sender:
@@ -108,8 +108,8 @@ class Sender:
         """Returns the answer, if there was one, and what went wrong, if anything did."""
         try:
             secret = self._tools.unseal(claim.secret)
-        except SourceFailure:
-            return None, "The secret cannot be read with the present HEADWATER_SECRET_KEY. Add the webhook again."
+        except SourceFailure as error:
+            return None, f"The secret of the webhook cannot be read. {error.detail}"
         try:
             answer = await self._tools.fetch(webhooks.request_of(claim, event, secret, self._tools.source, now))
         except TooManyRedirects:

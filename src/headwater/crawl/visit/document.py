@@ -168,7 +168,7 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
     if page is None:
         outcome, status = "unchanged", due.status if due.status in ("ok", "empty") else "ok"
     else:
-        outcome = status = "ok" if page.posts else "empty"
+        outcome = status = "ok" if page.posts or page.days else "empty"
     ttl = page.facts.ttl_seconds if page else None
     now, every = tools.now(), _with_trust(interval(due, tools), due.push_trust)
     wished = least_wait(every, wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response)))
@@ -184,6 +184,7 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
         state=found.state,
         posts=page.posts if page else [],
         comments=page.comments if page else [],
+        days=page.days if page else [],
         facts=page.facts if page else None,
         http_status=response.status,
         bytes=len(response.body),

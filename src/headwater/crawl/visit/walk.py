@@ -122,7 +122,9 @@ class Checkpoint:
         """Returns the checkpoint of a source, or a blank one if there is none."""
         site, board = site_and_board(source.address)
         row = checkpoints.load(conn, site, board)
-        return cls(row, True) if row else cls(_blank(site, board, source.id, now), False)
+        if row is None:
+            return cls(CheckpointRow(site, board, source.id, RUNNING, now, now, now), False)
+        return cls(row, True)
 
     def save(self, conn: Connection, now: datetime) -> None:
         checkpoints.save(conn, self.row, now)
@@ -239,26 +241,3 @@ def in_order(id: str) -> tuple[int, int, str]:
     """Sorts ids that are numbers as numbers, before all others."""
     number = id.isascii() and id.isdigit()
     return (0, int(id), "") if number and len(id) < 100 else (1, 0, id)
-
-
-def _blank(site: str, board: str, source_id: int, now: datetime) -> CheckpointRow:
-    return CheckpointRow(
-        site=site,
-        board=board,
-        source_id=source_id,
-        status=RUNNING,
-        error=None,
-        current_page=0,
-        page_url=None,
-        page_request=None,
-        last_thread_id=None,
-        last_thread_url=None,
-        stats={},
-        seen_ids=(),
-        min_id=None,
-        max_id=None,
-        started_at=now,
-        completed_at=None,
-        created_at=now,
-        updated_at=now,
-    )

@@ -379,7 +379,7 @@ def judge_publication(cluster: Cluster, found: replication.Publication | None) -
     return KafkaFinding("publication", True, f"{name} publishes inserts into {replication.TABLE}")
 
 
-def judge_slot(cluster: Cluster, found: replication.Slot | None) -> KafkaFinding:
+def judge_slot(cluster: Cluster, found: replication.ReplicationSlot | None) -> KafkaFinding:
     name = cluster.name
     if found is None:
         return KafkaFinding("slot", False, f"{name} does not exist; the connector creates it when it starts")

@@ -22,6 +22,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from sqlalchemy import Connection
 
 from headwater.errors import HeadwaterError, UnreadableEvent
+from headwater.events.catalogue import BY_NAME
 from headwater.events.delivery import Consumer, PoisonGuard, deliver, retry
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
@@ -37,7 +38,12 @@ T = TypeVar("T")
 
 def topics_of(kinds: Iterable[str], prefix: str = "events") -> list[str]:
     """Returns the topics that carry events of these kinds. Each domain has one."""
-    return sorted({f"{prefix}.{kind.partition('.')[0]}" for kind in kinds})
+    return sorted({f"{prefix}.{_domain(kind)}" for kind in kinds})
+
+
+def _domain(kind: str) -> str:
+    known = BY_NAME.get(kind)
+    return known.domain if known else kind.partition(".")[0]
 
 
 def read_record(message: Message) -> LoggedEvent:

@@ -14,10 +14,10 @@ from headwater import wire
 from headwater.follow import pool
 from headwater.follow.pool import Candidate
 from headwater.sim.reddit import serving
-from headwater.sim.reddit_world import Habits, Limits, SimReddit, simulated
+from headwater.sim.reddit_world import CommunityHabits, RedditLimits, SimReddit, simulated
 from headwater.sim.serving import BEGINS, Faults
 from headwater.sim.week.life import BLINK, Life, Time
-from headwater.sim.week.truth import Findings, compare, over_budget
+from headwater.sim.week.truth import Differences, compare, over_budget
 from headwater.store.posts import contents
 from headwater.store.sources import leases
 from headwater.store.sources import pool as pool_store
@@ -54,7 +54,7 @@ class Interruption(NamedTuple):
 
 class Report(NamedTuple):
     seed: int
-    findings: Findings
+    findings: Differences
     requests: int
     over_budget: int
     faults: Counter[str]
@@ -70,7 +70,7 @@ class Report(NamedTuple):
 async def live_through(seed: int, size: Size, environ: Mapping[str, str]) -> Report:
     """Runs a whole week on the store that `environ` names, which must have its schema."""
     began = time.monotonic()
-    limits = Limits(listing=size.listing)
+    limits = RedditLimits(listing=size.listing)
     habits = communities(seed, size)
     reddit = simulated(habits, seed=seed, lasts=BEFORE + WEEK + AFTER, limits=limits, faults=TROUBLE)
     reddit.clock.advance(BEFORE)
@@ -90,7 +90,7 @@ async def live_through(seed: int, size: Size, environ: Mapping[str, str]) -> Rep
     )
 
 
-def communities(seed: int, size: Size) -> dict[str, Habits]:
+def communities(seed: int, size: Size) -> dict[str, CommunityHabits]:
     """Returns a few busy communities, two with a flood that no listing holds, some slower ones and many quiet ones."""
     chance = random.Random(f"week:{seed}")
     found = {}
@@ -99,7 +99,9 @@ def communities(seed: int, size: Size) -> dict[str, Habits]:
         each_day = chance.uniform(25, 150) if place < 0.2 else chance.uniform(10, 20) if place < 0.5 else 0
         each_day = each_day or chance.uniform(0.5, 9)
         flood = int(size.listing * chance.uniform(1.05, 1.5)) if number < 2 else 0
-        found[f"c{number:03}"] = Habits(posts_per_day=each_day, late=0.08, edited=0.2, removed=0.05, flood=flood)
+        found[f"c{number:03}"] = CommunityHabits(
+            posts_per_day=each_day, late=0.08, edited=0.2, removed=0.05, flood=flood
+        )
     return found
 
 
@@ -121,7 +123,7 @@ def _settings(reddit: SimReddit, size: Size) -> dict[str, str]:
     return {
         "HEADWATER_ALLOW_PRIVATE_NETWORKS": "127.0.0.0/8",
         "HEADWATER_HOST_GAP_SECONDS": "0",  # the budget is the limit here
-        "HEADWATER_READER_PROCESSES": "1",
+        "HEADWATER_PARSER_PROCESSES": "1",
         "HEADWATER_REDDIT_RATE_LIMIT": str(size.requests),
         "HEADWATER_REDDIT_URL": reddit.url,
         "HEADWATER_REDDIT_API_URL": reddit.url,
@@ -143,7 +145,7 @@ class Week:
         self._ahead = interruptions(seed)
         self._chores = {TIERS_EVERY: begins + TIERS_EVERY, QUIET_EVERY: begins + QUIET_EVERY}
 
-    async def live(self, habits: Mapping[str, Habits]) -> None:
+    async def live(self, habits: Mapping[str, CommunityHabits]) -> None:
         keeper = Life(self._reddit, self._time, self._environ)  # maintains the store and visits nothing
         try:
             await self._follow(keeper.parts, habits)
@@ -162,7 +164,7 @@ class Week:
     def _now(self) -> datetime:
         return self._reddit.clock.now()
 
-    async def _follow(self, parts: Parts, habits: Mapping[str, Habits]) -> None:
+    async def _follow(self, parts: Parts, habits: Mapping[str, CommunityHabits]) -> None:
         owner = wire.prepare_store(parts)
         found = [Candidate(f"{SITE}{name}", _first_tier(one), ()) for name, one in habits.items()]
         await parts.db.write(pool.bring_in, owner, found, self._now())
@@ -228,5 +230,5 @@ class Week:
             self._reddit.clock.advance(WINDOW)
 
 
-def _first_tier(habits: Habits) -> str:
+def _first_tier(habits: CommunityHabits) -> str:
     return "high" if habits.posts_per_day >= 20 else "medium" if habits.posts_per_day >= 10 else "low"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from headwater.sim.reddit_world import SPANS, ListedPage, SimPost, SimReddit, Version
+from headwater.sim.reddit_world import SPANS, ListedPage, RedditVersion, SimReddit, SimRedditPost
 from headwater.store.posts import Contents, Visited
 from headwater.text import plain
 
@@ -26,16 +26,16 @@ Words = tuple[str, str]
 
 
 @dataclass
-class Findings:
+class Differences:
     """What is wrong, in words, and counts of what there was."""
 
     wrong: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def compare(reddit: SimReddit, kept: dict[str, Contents]) -> Findings:
+def compare(reddit: SimReddit, kept: dict[str, Contents]) -> Differences:
     """Compares what is stored of each community, by name, with what was shown of it."""
-    found = Findings()
+    found = Differences()
     pages: dict[str, Look] = {name: [] for name in reddit.posts}
     for page in reddit.pages:
         pages[page.community].append(page)
@@ -81,7 +81,7 @@ def paired(visits: Sequence[Visited], seen: Sequence[Look], counts: Counter[str]
     return found
 
 
-def words(post: SimPost, version: Version) -> Words:
+def words(post: SimRedditPost, version: RedditVersion) -> Words:
     """Returns a version as it must be stored."""
     text = "" if version.text == "[removed]" else version.text or post.link or ""
     return version.title, " ".join(text.split())
@@ -90,7 +90,7 @@ def words(post: SimPost, version: Version) -> Words:
 class _Community:
     """Follows one community visit by visit."""
 
-    def __init__(self, name: str, everything: Sequence[SimPost], found: Findings) -> None:
+    def __init__(self, name: str, everything: Sequence[SimRedditPost], found: Differences) -> None:
         self._name = name
         self._everything = everything
         self._found = found
@@ -156,7 +156,7 @@ class _Community:
             passed = [post for post in missing if before and newest and before < post.created_at <= newest]
             self._expect(by_time or not passed, visited, f"moved the watermark past {len(passed)} posts")
 
-    def _hidden(self, look: Look, mark: datetime | None) -> list[SimPost]:
+    def _hidden(self, look: Look, mark: datetime | None) -> list[SimRedditPost]:
         """Returns recent posts that were listed during the whole visit and not shown."""
         if mark is None:
             return []
@@ -165,7 +165,7 @@ class _Community:
         recent = (post for post in self._everything if mark - LATE <= post.created_at <= begin)
         return [post for post in recent if post.id not in shown and post.is_listed(begin) and post.is_listed(end)]
 
-    def _is_in_a_gap(self, post: SimPost) -> bool:
+    def _is_in_a_gap(self, post: SimRedditPost) -> bool:
         """Tests whether a visit reported a gap at this time."""
         return any(begin <= post.created_at <= end for begin, end in self._gaps)
 

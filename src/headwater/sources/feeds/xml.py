@@ -277,25 +277,13 @@ def _author(rank: int) -> Callable[[RawEntry, etree._Element, _Document], None]:
     return read
 
 
-def _date(rank: int) -> Callable[[RawEntry, etree._Element, _Document], None]:
+def _dates(date: int | None = None, update: int | None = None) -> Callable[[RawEntry, etree._Element, _Document], None]:
+    """Reads an element that says when the entry was published, or updated, or either. The numbers are its ranks."""
+
     def read(entry: RawEntry, element: etree._Element, document: _Document) -> None:
-        if element.text:
-            entry.dates.append((rank, element.text))
-
-    return read
-
-
-def _read_dc_date(entry: RawEntry, element: etree._Element, document: _Document) -> None:
-    # Dublin Core does not say which date it means.
-    if element.text:
-        entry.dates.append((1, element.text))
-        entry.updates.append((2, element.text))
-
-
-def _update(rank: int) -> Callable[[RawEntry, etree._Element, _Document], None]:
-    def read(entry: RawEntry, element: etree._Element, document: _Document) -> None:
-        if element.text:
-            entry.updates.append((rank, element.text))
+        for rank, found in ((date, entry.dates), (update, entry.updates)):
+            if rank is not None and element.text:
+                found.append((rank, element.text))
 
     return read
 
@@ -444,18 +432,18 @@ _FIELDS: dict[str, Callable[[RawEntry, etree._Element, _Document], None]] = {
     "dc:author": _author(0),
     "itunes:author": _author(2),
     "managingeditor": _author(3),
-    "pubdate": _date(0),
-    "published": _date(0),
-    "issued": _date(0),
-    "dc:date": _read_dc_date,
-    "dcterms:issued": _date(2),
-    "dcterms:created": _date(3),
-    "created": _date(3),
-    "date": _date(4),
-    "updated": _update(0),
-    "modified": _update(0),
-    "dcterms:modified": _update(1),
-    "lastbuilddate": _update(3),
+    "pubdate": _dates(0),
+    "published": _dates(0),
+    "issued": _dates(0),
+    "dc:date": _dates(1, update=2),  # Dublin Core does not say which date it means
+    "dcterms:issued": _dates(2),
+    "dcterms:created": _dates(3),
+    "created": _dates(3),
+    "date": _dates(4),
+    "updated": _dates(update=0),
+    "modified": _dates(update=0),
+    "dcterms:modified": _dates(update=1),
+    "lastbuilddate": _dates(update=3),
     "language": _read_language,
     "dc:language": _read_language,
     "category": _read_category,

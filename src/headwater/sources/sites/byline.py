@@ -66,7 +66,7 @@ _named: Any = XPath(
 )
 
 
-class Text(NamedTuple):
+class PageText(NamedTuple):
     """A text of the page, and the element that it is in."""
 
     text: str
@@ -100,11 +100,11 @@ def _headline(tree: HtmlElement, title: str) -> HtmlElement | None:
     return first
 
 
-def _around_headline(tree: HtmlElement, headline: HtmlElement | None) -> list[Text]:
+def _around_headline(tree: HtmlElement, headline: HtmlElement | None) -> list[PageText]:
     if headline is None:
         return []
-    above: deque[Text] = deque(maxlen=BEFORE)
-    below: list[Text] = []
+    above: deque[PageText] = deque(maxlen=BEFORE)
+    below: list[PageText] = []
     letters, found = 0, False
     for one in _texts(tree):
         if not found and (one.element is headline or headline in one.element.iterancestors(*_HEADINGS)):
@@ -120,19 +120,19 @@ def _around_headline(tree: HtmlElement, headline: HtmlElement | None) -> list[Te
     return [*below, *above] if found else []
 
 
-def _texts(element: HtmlElement) -> Iterator[Text]:
+def _texts(element: HtmlElement) -> Iterator[PageText]:
     """Yields the texts that a reader sees, in order."""
     if element.tag in _UNSEEN or not isinstance(element.tag, str):
         return
     if element.text and not element.text.isspace():
-        yield Text(" ".join(element.text.split()), element)
+        yield PageText(" ".join(element.text.split()), element)
     for child in element:
         yield from _texts(child)
         if child.tail and not child.tail.isspace():
-            yield Text(" ".join(child.tail.split()), element)
+            yield PageText(" ".join(child.tail.split()), element)
 
 
-def _days(texts: Sequence[Text], received_at: datetime) -> tuple[datetime | None, datetime | None]:
+def _days(texts: Sequence[PageText], received_at: datetime) -> tuple[datetime | None, datetime | None]:
     """Returns the first day that is said to be of publication, or of nothing; and the first of a change."""
     published: datetime | None = None
     plain: datetime | None = None
@@ -166,7 +166,7 @@ def _is_line(text: str, element: HtmlElement) -> bool:
     return sum(len(one.text) for one in islice(_texts(box), NEAR)) <= 3 * MAX_LINE
 
 
-def _signed(texts: Sequence[Text]) -> list[str]:
+def _signed(texts: Sequence[PageText]) -> list[str]:
     """Returns the names after “By”, in the same text or in those that follow it."""
     for position, (text, _) in enumerate(texts):
         found = _BY.match(text) if len(text) <= MAX_LINE else None
@@ -206,7 +206,7 @@ def is_name(text: str) -> bool:
     )
 
 
-def _marked(texts: Sequence[Text]) -> list[str]:
+def _marked(texts: Sequence[PageText]) -> list[str]:
     """Returns the first name in an element that is called the author's, or in a link to an author's page."""
     for text, element in texts:
         if len(text) <= MAX_NAME and is_name(name := text.strip(" ,.|")) and _is_authors(element, name):

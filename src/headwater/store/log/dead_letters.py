@@ -39,7 +39,7 @@ class DeadLetter(NamedTuple):
         return self.state in ("replayed", "skipped")
 
 
-class Failure(NamedTuple):
+class FailedEvent(NamedTuple):
     """An event that its consumer could not handle, how often it was tried, and what was wrong."""
 
     event: LoggedEvent
@@ -82,7 +82,12 @@ _forget = portable("DELETE FROM event_dlq WHERE state IN ('replayed', 'skipped')
 
 
 def add_failed(
-    conn: Connection, consumer: str, partition: int, failures: Sequence[Failure], now: datetime, next_try_at: datetime
+    conn: Connection,
+    consumer: str,
+    partition: int,
+    failures: Sequence[FailedEvent],
+    now: datetime,
+    next_try_at: datetime,
 ) -> None:
     _add.many(
         conn,

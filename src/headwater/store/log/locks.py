@@ -5,7 +5,7 @@ The row of a lock is never deleted: its token grows by one each time the lock is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -42,10 +42,30 @@ class StoreLocks:
     async def release(self, name: str, owner: str) -> bool:
         return await self._db.write(drop, name, owner)
 
+    async def acquire_free(self, names: Sequence[str], owner: str, lease: timedelta) -> dict[str, int]:
+        now = self._now()
+        return await self._db.write(take_free, names, owner, now + lease, now)
+
+    async def release_all(self, names: Sequence[str], owner: str) -> None:
+        await self._db.write(drop_all, names, owner)
+
+    async def close(self) -> None:
+        """Nothing is open: the database is its owner's."""
+
 
 def take(conn: Connection, name: str, owner: str, until: datetime, now: datetime) -> int | None:
     token: int | None = _take.value(conn, name, owner, until, now)
     return token
+
+
+def take_free(conn: Connection, names: Sequence[str], owner: str, until: datetime, now: datetime) -> dict[str, int]:
+    """Takes those of these locks that are free. In one order, so that two who do this cannot wait for each other."""
+    tokens = {name: take(conn, name, owner, until, now) for name in sorted(names)}
+    return {name: token for name, token in tokens.items() if token is not None}
+
+
+def drop_all(conn: Connection, names: Sequence[str], owner: str) -> None:
+    _drop.many(conn, [(name, owner) for name in sorted(names)])
 
 
 def is_held(conn: Connection, name: str, owner: str, now: datetime) -> bool:

@@ -122,6 +122,14 @@ _end = Prepared(
     postgresql=f"SELECT xid, id FROM event_outbox WHERE {_BEHIND_HORIZON} ORDER BY xid DESC, id DESC LIMIT 1",
     row=LogPosition,
 )
+# The events that can be seen, as a version: the last one behind the horizon, and how many are beyond it. Behind the
+# horizon nothing is added any more, so if both are the same, so is what can be seen.
+_seen = Prepared(
+    sqlite="SELECT 0, max(id), 0 FROM event_outbox",
+    postgresql=f"""SELECT behind.xid, behind.id, (SELECT count(*) FROM event_outbox WHERE NOT {_BEHIND_HORIZON})
+        FROM (SELECT 1) one LEFT JOIN LATERAL (SELECT xid, id FROM event_outbox WHERE {_BEHIND_HORIZON}
+            ORDER BY xid DESC, id DESC LIMIT 1) behind ON TRUE""",
+)
 _pending = Prepared(
     sqlite="""SELECT c.partition FROM consumer_cursors c WHERE c.consumer = ?
         AND c.id < (SELECT max(id) FROM event_outbox)""",
@@ -146,10 +154,9 @@ def append(conn: Connection, events: Sequence[Event], now: datetime) -> None:
     created_at = now if on_postgres else microseconds(now)
     rows = []
     for event_id, event in zip(uuid7s(len(events)), events, strict=True):
-        kind, version, key, payload, idempotency_key, tenant_id, user_id = event
-        domain = kind.partition(".")[0]
-        about = (event_id, domain, kind, version, key, tenant_id, user_id, payload)
-        rows.append((*about, parent, idempotency_key, created_at))
+        kind, version, key, payload, idempotency_key, tenant_id, user_id, domain, traceparent = event
+        about = (event_id, domain or kind.partition(".")[0], kind, version, key, tenant_id, user_id, payload)
+        rows.append((*about, traceparent or parent, idempotency_key, created_at))
     with of_everybody(conn):  # the log is everybody's, and shared facts belong to no tenant
         _append.many(conn, rows)
     if on_postgres:
@@ -237,6 +244,14 @@ def within(conn: Connection, partition: int, window: Window, *, after: LogPositi
 def end(conn: Connection) -> LogPosition:
     """Returns where the log ends now. What commits later comes after it, even if it was written before."""
     return _end.first(conn) or START
+
+
+def version(conn: Connection) -> str:
+    """Names the events that can be seen now: another name means that there are others, and the same that there are not.
+
+    Not for a transaction of one tenant: it counts the events of all.
+    """
+    return ".".join(str(number or 0) for number in _seen.all(conn)[0])
 
 
 def logged(row: Sequence[Any]) -> LoggedEvent:

@@ -20,7 +20,7 @@ class Publication(NamedTuple):
     tables: tuple[str, ...]
 
 
-class Slot(NamedTuple):
+class ReplicationSlot(NamedTuple):
     """`behind` is how many bytes of the log are not confirmed yet. `kept` is false once the server has dropped them."""
 
     active: bool
@@ -53,7 +53,7 @@ _slot = Prepared(
     postgresql="""SELECT active, wal_status <> 'lost',
         COALESCE(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint
     FROM pg_replication_slots WHERE slot_name = ? AND database = current_database()""",
-    row=Slot,
+    row=ReplicationSlot,
 )
 _keepers = Prepared(
     postgresql="""SELECT slot_name::text, active, wal_status,
@@ -96,7 +96,7 @@ def drop_publication(conn: Connection, name: str) -> None:
     conn.exec_driver_sql(f"DROP PUBLICATION IF EXISTS {_quoted(conn, name)}")
 
 
-def slot(conn: Connection, name: str) -> Slot | None:
+def slot(conn: Connection, name: str) -> ReplicationSlot | None:
     return _slot.first(conn, name)
 
 

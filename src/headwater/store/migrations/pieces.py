@@ -10,11 +10,16 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.tables.columns import BigId, Json, Moment
+from headwater.store.tables.columns import BigId, Json, Moment, optional, required
 
 
 def own_id() -> sa.Column[Any]:
     return sa.Column("id", BigId, nullable=False)
+
+
+def counters(*names: str) -> list[sa.Column[Any]]:
+    """Numbers that start at 0."""
+    return [sa.Column(name, sa.Integer(), server_default="0", nullable=False) for name in names]
 
 
 def source_id(**options: Any) -> sa.Column[Any]:
@@ -59,37 +64,34 @@ def cursors(*key: str) -> None:
         "consumer_cursors",
         sa.Column("consumer", sa.Text(), nullable=False),
         *partition,
-        sa.Column("xid", BigId, nullable=False),
-        sa.Column("id", BigId, nullable=False),
-        sa.Column("moved_at", Moment(), nullable=False),
+        *required(xid=BigId, id=BigId, moved_at=Moment),
         primary_key("consumer_cursors", *key),
+    )
+
+
+def source_aliases(*key: sa.Column[Any]) -> None:
+    """Creates the table of former addresses, with this key."""
+    op.create_table(
+        "source_aliases",
+        *key,
+        source_id(),
+        refers_to("source_aliases", "source_id", "sources"),
+        primary_key("source_aliases", *(column.name for column in key)),
     )
 
 
 def event_facts() -> list[sa.Column[Any]]:
     """What a copy of an event is known by."""
     return [
-        sa.Column("event_id", sa.String(36), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("key", sa.Text(), nullable=False),
-        sa.Column("tenant_id", BigId),
-        sa.Column("user_id", BigId),
+        *required(event_id=sa.String(36), kind=sa.Text, version=sa.Integer, key=sa.Text),
+        *optional(tenant_id=BigId, user_id=BigId),
     ]
 
 
 def counted_visits() -> list[sa.Column[Any]]:
     """What the visits of a time brought."""
     return [
-        sa.Column("visits_ok", sa.Integer(), nullable=False),
-        sa.Column("visits_unchanged", sa.Integer(), nullable=False),
-        sa.Column("visits_empty", sa.Integer(), nullable=False),
-        sa.Column("visits_failed", sa.Integer(), nullable=False),
-        sa.Column("seconds", sa.Float(), nullable=False),
-        sa.Column("posts_new", sa.Integer(), nullable=False),
-        sa.Column("posts_updated", sa.Integer(), nullable=False),
-        sa.Column("posts_duplicate", sa.Integer(), nullable=False),
-        sa.Column("valid_posts_24h", sa.Integer()),
-        sa.Column("sources_total", sa.Integer()),
-        sa.Column("tiers", Json),
+        *required(visits_ok=sa.Integer, visits_unchanged=sa.Integer, visits_empty=sa.Integer, visits_failed=sa.Integer),
+        *required(seconds=sa.Float, posts_new=sa.Integer, posts_updated=sa.Integer, posts_duplicate=sa.Integer),
+        *optional(valid_posts_24h=sa.Integer, sources_total=sa.Integer, tiers=Json),
     ]

@@ -1,7 +1,8 @@
 """Tenants, their people, invitations, who somebody is at a provider, and secrets that they gave us.
 
-`owner`, `by_email`, `by_identity` and `invitation` find out who somebody is, so they look at all tenants. Everything
-else stays within the tenant that it is given. A secret, such as the token for X, is used again, so it is encrypted.
+`owner`, `by_email`, `by_identity`, `invitation` and `invitations_for` find out who somebody is, so they look at all
+tenants. Everything else stays within the tenant that it is given. A secret, such as the token for X, is used again, so
+it is encrypted.
 """
 
 from __future__ import annotations
@@ -44,6 +45,14 @@ class Person(NamedTuple):
     @property
     def reader(self) -> Reader:
         return Reader(self.tenant_id, self.id, self.name, self.role, runs_instance=self.runs_instance)
+
+
+class LinkedIdentity(NamedTuple):
+    """Who somebody is at a provider."""
+
+    issuer: str
+    subject: str
+    created_at: datetime
 
 
 class Secret(NamedTuple):
@@ -93,9 +102,10 @@ _add_user = portable(
     insert_into("users", ("tenant_id", "name", "role", "email", "password_hash", "created_at")) + " RETURNING id"
 )
 _has_passwords = portable("SELECT 1 FROM users WHERE password_hash IS NOT NULL LIMIT 1")
-_set_role = portable("UPDATE users SET role = ? WHERE tenant_id = ? AND id = ?")
-_set_password = portable("UPDATE users SET password_hash = ? WHERE tenant_id = ? AND id = ?")
-_set_email = portable("UPDATE users SET email = ? WHERE tenant_id = ? AND id = ?")
+_set = {
+    name: portable(f"UPDATE users SET {name} = ? WHERE tenant_id = ? AND id = ?")
+    for name in ("role", "password_hash", "email")
+}
 _arrange = portable("UPDATE users SET name = ?, time_zone = ?, theme = ? WHERE tenant_id = ? AND id = ?")
 _remove = portable("DELETE FROM users WHERE tenant_id = ? AND id = ?")
 _lock_owners = portable("SELECT id FROM users WHERE tenant_id = ? AND role = 'owner'", postgresql=" FOR UPDATE")
@@ -108,11 +118,19 @@ _invitation = portable(f"SELECT {_INVITATION} WHERE i.token_hash = ? AND i.expir
 _invitations = portable(
     f"SELECT {_INVITATION} WHERE i.tenant_id = ? AND i.expires_at > ? ORDER BY i.id", row=Invitation
 )
+_invitations_for = portable(
+    f"SELECT {_INVITATION} WHERE i.email = ? AND i.expires_at > ? ORDER BY i.id", row=Invitation
+)
 _drop_invitation = portable("DELETE FROM invitations WHERE tenant_id = ? AND id = ?")
 _link = portable(
     """INSERT INTO identities (tenant_id, user_id, issuer, subject, created_at) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (tenant_id, issuer, subject) DO NOTHING"""
 )
+_identities = portable(
+    "SELECT issuer, subject, created_at FROM identities WHERE tenant_id = ? AND user_id = ? ORDER BY created_at",
+    row=LinkedIdentity,
+)
+_unlink = portable("DELETE FROM identities WHERE tenant_id = ? AND user_id = ? AND issuer = ? AND subject = ?")
 _copy_subscriptions = portable(
     """INSERT INTO subscriptions (tenant_id, user_id, source_id, title, folder, fold, created_at, interval_seconds)
     SELECT tenant_id, :to_user, source_id, title, folder, fold, :now, interval_seconds
@@ -207,17 +225,17 @@ def has_passwords(conn: Connection) -> bool:
 
 
 def set_role(conn: Connection, tenant_id: int, user_id: int, role: str) -> None:
-    _set_role.once(conn, role, tenant_id, user_id)
+    _set["role"].once(conn, role, tenant_id, user_id)
     note_change(conn)
 
 
 def set_password(conn: Connection, tenant_id: int, user_id: int, password_hash: str | None) -> None:
-    _set_password.once(conn, password_hash, tenant_id, user_id)
+    _set["password_hash"].once(conn, password_hash, tenant_id, user_id)
     note_change(conn)
 
 
 def set_email(conn: Connection, tenant_id: int, user_id: int, email: str | None) -> None:
-    _set_email.once(conn, email, tenant_id, user_id)
+    _set["email"].once(conn, email, tenant_id, user_id)
 
 
 def arrange(conn: Connection, reader: Reader, *, name: str, time_zone: str | None, theme: str | None) -> None:
@@ -251,8 +269,7 @@ def invite(
     return int(
         _add_invitation.value(
             conn,
-            tenant_id=reader.tenant_id,
-            user_id=reader.user_id,
+            **reader.key,
             email=email,
             role=role,
             token_hash=token_hash,
@@ -271,14 +288,35 @@ def invitations(conn: Connection, tenant_id: int, now: datetime) -> list[Invitat
     return _invitations.all(conn, tenant_id, now)
 
 
+def invitations_for(conn: Connection, email: str, now: datetime) -> list[Invitation]:
+    """Returns the invitations of all tenants for this address."""
+    return _invitations_for.all(conn, email, now)
+
+
 def drop_invitation(conn: Connection, tenant_id: int, invitation_id: int) -> bool:
     """Deletes an invitation. Returns whether it was there."""
     return bool(_drop_invitation.once(conn, tenant_id, invitation_id))
 
 
-def link_identity(conn: Connection, reader: Reader, issuer: str, subject: str, now: datetime) -> None:
-    """Remembers who a reader is at a provider."""
-    _link.once(conn, reader.tenant_id, reader.user_id, issuer, subject, now)
+def link_identity(conn: Connection, reader: Reader, issuer: str, subject: str, now: datetime) -> bool:
+    """Remembers who a reader is at a provider. Returns False if somebody of the tenant is known by it already."""
+    if not _link.once(conn, reader.tenant_id, reader.user_id, issuer, subject, now):
+        return False
+    note_change(conn)
+    return True
+
+
+def identities(conn: Connection, reader: Reader) -> list[LinkedIdentity]:
+    """Returns who a reader is at providers."""
+    return _identities.all(conn, reader.tenant_id, reader.user_id)
+
+
+def unlink_identity(conn: Connection, reader: Reader, issuer: str, subject: str) -> bool:
+    """Forgets who a reader is at a provider. Returns whether it was known."""
+    if not _unlink.once(conn, reader.tenant_id, reader.user_id, issuer, subject):
+        return False
+    note_change(conn)
+    return True
 
 
 def copy_subscriptions(conn: Connection, tenant_id: int, *, from_user: int, to_user: int, now: datetime) -> int:

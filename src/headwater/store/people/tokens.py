@@ -88,9 +88,9 @@ _revoke_all = portable(
     "DELETE FROM api_tokens WHERE tenant_id = :tenant_id AND user_id = :user_id AND kind IN (:kinds) AND id <> :but"
 )
 _note_use = portable("UPDATE api_tokens SET last_used_at = ? WHERE id = ?")
-_drop_expired = portable("DELETE FROM api_tokens WHERE expires_at <= ?")
-_drop_refresh = portable("DELETE FROM refresh_tokens WHERE expires_at <= ?")
-_drop_invitations = portable("DELETE FROM invitations WHERE expires_at <= ?")
+_drop_expired = [
+    portable(f"DELETE FROM {table} WHERE expires_at <= ?") for table in ("api_tokens", "refresh_tokens", "invitations")
+]
 _change = portable("UPDATE account_changes SET number = number + 1")
 _changes = portable("SELECT number FROM account_changes")
 
@@ -138,8 +138,7 @@ def save(
     return int(
         _add.value(
             conn,
-            tenant_id=reader.tenant_id,
-            user_id=reader.user_id,
+            **reader.key,
             kind=kind,
             name=name,
             token_hash=token_hash,
@@ -183,7 +182,7 @@ def revoke(conn: Connection, reader: Reader, kind: str, token_id: int) -> bool:
 
 def revoke_all(conn: Connection, reader: Reader, kinds: Sequence[str], *, but: int | None = None) -> int:
     """Deletes a reader's tokens of these kinds, `but` one. Returns how many there were."""
-    count = _revoke_all.once(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, kinds=list(kinds), but=but or 0)
+    count = _revoke_all.once(conn, **reader.key, kinds=list(kinds), but=but or 0)
     note_change(conn)
     return count
 
@@ -194,7 +193,7 @@ def note_use(conn: Connection, token_id: int, now: datetime) -> None:
 
 def drop_expired(conn: Connection, now: datetime) -> int:
     """Deletes tokens and invitations that have expired. Returns how many."""
-    return sum(one.once(conn, now) for one in (_drop_expired, _drop_refresh, _drop_invitations))
+    return sum(statement.once(conn, now) for statement in _drop_expired)
 
 
 def save_refresh(

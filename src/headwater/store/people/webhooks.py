@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -17,7 +17,7 @@ from headwater.ids import uuid7
 from headwater.model import Reader
 from headwater.store.log.outbox import START, LoggedEvent
 from headwater.store.people import deliveries
-from headwater.store.sql import Prepared, json_text, portable
+from headwater.store.sql import json_text, portable
 
 PING = "ping"
 FAILING_AFTER = 3  # failures in a row
@@ -46,6 +46,14 @@ class Webhook(NamedTuple):
         if self.failures:
             return "failing" if self.failures >= FAILING_AFTER else "retrying"
         return "ok" if self.last_delivered_at else "new"
+
+
+class ChangedWebhook(NamedTuple):
+    """What to change about a webhook; None: nothing."""
+
+    address: str | None = None
+    kinds: Sequence[str] | None = None
+    active: bool | None = None
 
 
 class Delivery(NamedTuple):
@@ -105,8 +113,7 @@ def add(conn: Connection, reader: Reader, *, address: str, kinds: Sequence[str],
     """Adds a webhook, which gets events from now on. `secret` is encrypted. Returns its id."""
     webhook_id = _insert.value(
         conn,
-        tenant_id=reader.tenant_id,
-        user_id=reader.user_id,
+        **reader.key,
         address=address,
         kinds=json_text(list(kinds)),
         secret=secret,
@@ -128,26 +135,15 @@ def remove(conn: Connection, reader: Reader, webhook_id: int) -> bool:
     return _delete.once(conn, reader.tenant_id, reader.user_id, webhook_id) > 0
 
 
-def change(
-    conn: Connection,
-    webhook: Webhook,
-    now: datetime,
-    *,
-    address: str | None = None,
-    kinds: Sequence[str] | None = None,
-    active: bool | None = None,
-) -> None:
+def change(conn: Connection, webhook: Webhook, now: datetime, wanted: ChangedWebhook) -> None:
     """Changes what is given. Resuming it, or giving it a new address, resets its failures."""
-    changes: list[tuple[Prepared, Any]] = []
-    if address is not None:
-        changes.append((_set_address, address))
-    if kinds is not None:
-        changes.append((_set_kinds, json_text(list(kinds))))
-    if active is not None:
-        changes.append((_set_state, "active" if active else "paused"))
-    for statement, value in changes:
-        statement.once(conn, value, webhook.id)
-    if address is not None or active:
+    if wanted.address is not None:
+        _set_address.once(conn, wanted.address, webhook.id)
+    if wanted.kinds is not None:
+        _set_kinds.once(conn, json_text(list(wanted.kinds)), webhook.id)
+    if wanted.active is not None:
+        _set_state.once(conn, "active" if wanted.active else "paused", webhook.id)
+    if wanted.address is not None or wanted.active:
         _reset_health.once(conn, False, webhook.id)
         _make_due.once(conn, now, webhook.id, now)
 

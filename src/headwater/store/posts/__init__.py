@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Post, StoredPost
-from headwater.store import images, tables
+from headwater.store import images
 from headwater.store.images import PostImages
 from headwater.store.posts import hot
 from headwater.store.sql import Prepared, insert_into, json_text, moment, moment_or_none, portable, row_maker
@@ -58,7 +58,9 @@ _stored_before = portable(
 _newest = portable(
     "SELECT source_post_id, created_at FROM posts WHERE source_id = ? ORDER BY created_at DESC, id DESC LIMIT 1"
 )
-_insert = portable(insert_into("posts", [column.name for column in tables.posts.columns]))
+_COLUMNS = """id, source_id, source_post_id, text_norm_hash, version, revision, url, url_key, title, content, author,
+    created_at, dated, fetched_at, valid_from, score, num_comments, lang, reference_kind, reference_id, extra"""
+_insert = portable(insert_into("posts", map(str.strip, _COLUMNS.split(","))))
 _keep_version = portable(
     """INSERT INTO post_versions
         (post_id, version, text_norm_hash, url, title, content, author, extra, valid_from, valid_to)

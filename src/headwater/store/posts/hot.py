@@ -15,12 +15,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from headwater.store.sql import moment, moment_or_none, portable
-from headwater.store.tables import hot_posts
 
-_COPIED = [column.name for column in hot_posts.columns if column.name != "expires_at"]
-_COPY = f"""INSERT INTO hot_posts ({", ".join(_COPIED)}, expires_at)
-    SELECT {", ".join(_COPIED)}, created_at + ? FROM posts"""
-_AS_IN_POSTS = ", ".join(f"{name} = excluded.{name}" for name in [*_COPIED, "expires_at"] if name != "id")
+_COPIED = """source_id, source_post_id, version, url, title, content, author, created_at, fetched_at, score,
+    num_comments, lang, extra"""
+_COPY = f"""INSERT INTO hot_posts (id, {_COPIED}, expires_at)
+    SELECT id, {_COPIED}, created_at + ? FROM posts"""
+_AS_IN_POSTS = ", ".join(f"{name.strip()} = excluded.{name.strip()}" for name in f"{_COPIED}, expires_at".split(","))
 _copy_these = portable(f"{_COPY} WHERE id IN (?) ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
 _copy_since = portable(f"{_COPY} WHERE created_at > ? ON CONFLICT (id) DO UPDATE SET {_AS_IN_POSTS}")
 _window_for_writing = portable("SELECT since, kept_seconds FROM hot_window", postgresql=" FOR SHARE")

@@ -4,9 +4,10 @@ SQLite has a contentless FTS5 index (`post_words`). A second table says which ve
 needs a text in order to remove it. PostgreSQL has a tsvector for each post, with a GIN index. Both hold only words; the
 posts themselves are read from `posts`. The index is filled after the crawl, by the consumer `search`.
 
-What is found comes in the order of publication. PostgreSQL plans that by itself. FTS5 lists matches only in the order
-in which posts were stored, which is nearly the same: what was stored last is looked at first, and then, by the index on
-the time of publication, what was stored earlier and published later than that.
+What is found comes in the order of publication. FTS5 lists matches only in the order of its row numbers, so these begin
+with the span of time in which a post was published, and end with its id: see `place`. GIN lists them in no order, so a
+tsvector also has the spans in which its post was published, as words that nobody can ask for: see `span_words`. The
+newest spans are searched first, then those before them, until there are enough matches.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -26,9 +27,11 @@ from headwater.text import without_tags
 
 MOST_CHARACTERS = 200_000  # of one post; PostgreSQL's tsvector ends at a megabyte
 MOST_WORDS = 20  # in one query
-FEWEST_STORED = 200  # matches to look at among those that were stored last
-AT_ONCE = 500  # posts to look at among those that were stored earlier
-MOST_STEPS = 40
+# Short spans make the index larger, for numbers that are far apart take more bytes. All matches of a span are sorted.
+SPAN = timedelta(seconds=1 << 14)
+ID_BITS = 32
+SPAN_BITS = (10, 14, 18, 22)  # on PostgreSQL spans have 2 ** bits seconds
+MOST_SPANS = 16  # searched together
 
 _ENTITY = re.compile("&(?:nbsp|lt|gt|quot|amp);")
 _PAIRED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
@@ -42,6 +45,7 @@ class _PostText(NamedTuple):
     version: int
     title: str
     content: str
+    created_at: datetime
 
 
 class Match(NamedTuple):
@@ -51,14 +55,15 @@ class Match(NamedTuple):
     created_at: datetime
 
 
-_texts = portable("SELECT id, version, title, content FROM posts WHERE id IN (?)", row=_PostText)
+_texts = portable("SELECT id, version, title, content, created_at FROM posts WHERE id IN (?)", row=_PostText)
 _indexed = portable("SELECT post_id, version FROM post_words_versions WHERE post_id IN (?)")
 _old_text = portable("SELECT title, content FROM post_versions WHERE post_id = ? AND version = ?")
 _remove = portable("INSERT INTO post_words (post_words, rowid, words) VALUES ('delete', ?, ?)")
-_add = Prepared(
-    sqlite="INSERT INTO post_words (rowid, words) VALUES (?, ?)",
-    postgresql="""INSERT INTO post_words (post_id, words) VALUES (?, to_tsvector('simple', ?))
-        ON CONFLICT (post_id) DO UPDATE SET words = excluded.words""",
+_add = Prepared(sqlite="INSERT INTO post_words (rowid, words) VALUES (?, ?)")
+_set = Prepared(
+    postgresql="""INSERT INTO post_words (post_id, words)
+        VALUES (?, to_tsvector('simple', ?) || array_to_tsvector(?::text[]))
+        ON CONFLICT (post_id) DO UPDATE SET words = excluded.words"""
 )
 _set_version = portable(
     "INSERT INTO post_words_versions (post_id, version) VALUES (?, ?) "
@@ -67,27 +72,48 @@ _set_version = portable(
 _VISIBLE = """EXISTS (SELECT 1 FROM subscriptions s
         WHERE s.tenant_id = :tenant_id AND s.user_id = :user_id AND s.source_id = p.source_id)"""
 _BEFORE = "(p.created_at, p.id) < (:created_at, :id)"
-_MATCHING = f"""SELECT p.id, p.created_at FROM post_words CROSS JOIN posts p ON p.id = post_words.rowid
-    WHERE post_words MATCH :query AND {_BEFORE} AND {_VISIBLE}"""
 _newest = Prepared(
-    sqlite=f"{_MATCHING} ORDER BY p.created_at DESC, p.id DESC LIMIT :limit",
-    postgresql=f"""SELECT p.id, p.created_at FROM post_words w JOIN posts p ON p.id = w.post_id
-        WHERE w.words @@ to_tsquery('simple', :query) AND {_BEFORE} AND {_VISIBLE}
+    sqlite=f"""SELECT p.id, p.created_at FROM post_words
+        CROSS JOIN posts p ON p.id = (post_words.rowid & {(1 << ID_BITS) - 1})
+        WHERE post_words MATCH :query AND post_words.rowid BETWEEN :lowest AND :highest AND {_BEFORE} AND {_VISIBLE}
+        ORDER BY post_words.rowid DESC LIMIT :limit""",
+    # The words come first: without MATERIALIZED, a plan for any words reads posts by their time and looks at each.
+    postgresql=f"""WITH matching AS MATERIALIZED (SELECT post_id FROM post_words
+            WHERE words @@ (to_tsquery('simple', :query) && :spans::tsquery))
+        SELECT p.id, p.created_at FROM matching JOIN posts p ON p.id = matching.post_id
+        WHERE {_BEFORE} AND {_VISIBLE}
         ORDER BY p.created_at DESC, p.id DESC LIMIT :limit""",
     row=Match,
 )
-_last_stored = Prepared(sqlite=f"{_MATCHING} ORDER BY post_words.rowid DESC LIMIT :limit", row=Match)
-_stored_earlier = Prepared(
-    sqlite=f"""SELECT p.id, p.created_at FROM posts p
-        WHERE {_BEFORE} AND p.created_at >= :since AND p.id < :stored_before
-        ORDER BY p.created_at DESC, p.id DESC LIMIT :limit""",
+_last_before = Prepared(
+    postgresql=f"""SELECT p.id, p.created_at FROM posts p WHERE {_BEFORE}
+        ORDER BY p.created_at DESC, p.id DESC LIMIT 1""",
     row=Match,
 )
-_those_matching = Prepared(
-    sqlite=f"""SELECT p.id FROM posts p CROSS JOIN post_words ON post_words.rowid = p.id
-        WHERE p.id IN (:ids) AND post_words MATCH :query AND {_VISIBLE}"""
-)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST = datetime.min.replace(tzinfo=UTC) - _EPOCH
 _START = Match(2**62, datetime.max.replace(tzinfo=UTC))
+
+
+def place(created_at: datetime, post_id: int) -> int:
+    """Returns the row number of a post in FTS5's index. Pure.
+
+    The row numbers of posts that were published in the same span of time follow each other.
+    """
+    return (created_at - _EPOCH) // SPAN << ID_BITS | post_id
+
+
+def span_words(created_at: datetime) -> list[str]:
+    """Returns the words that a tsvector has for when its post was published. Pure."""
+    return [_span_word(bits, _number(created_at, bits)) for bits in SPAN_BITS]
+
+
+def _span_word(bits: int, number: int) -> str:
+    return f"#{bits}/{number}"
+
+
+def _number(created_at: datetime, bits: int) -> int:
+    return (created_at - _EPOCH) // timedelta(seconds=1 << bits)
 
 
 def searchable(title: str, content: str) -> str:
@@ -131,17 +157,23 @@ def index(conn: Connection, post_ids: Sequence[int]) -> None:
     """Indexes the current text of these posts, and removes their older versions from the index."""
     rows = _texts.all(conn, list(post_ids))
     if conn.dialect.name == "sqlite":
-        rows = _replaced(conn, post_ids, rows)
+        rows = _replaced(conn, rows)
         _set_version.many(conn, [(row.id, row.version) for row in rows])
-    _add.many(conn, [(row.id, searchable(row.title, row.content)) for row in rows])
+        places = sorted(
+            (place(row.created_at, row.id), row) for row in rows
+        )  # FTS5 writes a segment for each step back
+        _add.many(conn, [(number, searchable(row.title, row.content)) for number, row in places])
+    else:
+        words = [(row.id, searchable(row.title, row.content), span_words(row.created_at)) for row in rows]
+        _set.many(conn, words)
 
 
-def _replaced(conn: Connection, post_ids: Sequence[int], rows: list[_PostText]) -> list[_PostText]:
+def _replaced(conn: Connection, rows: list[_PostText]) -> list[_PostText]:
     """Removes older versions from the index. Returns the rows that are not in it."""
-    indexed: dict[int, int] = dict(_indexed.all(conn, list(post_ids)))
-    for post_id, version in indexed.items():
-        for title, content in _old_text.all(conn, post_id, version):
-            _remove.once(conn, post_id, searchable(title, content))
+    indexed: dict[int, int] = dict(_indexed.all(conn, [row.id for row in rows]))
+    for row in rows:
+        for title, content in _old_text.all(conn, row.id, indexed[row.id]) if row.id in indexed else ():
+            _remove.once(conn, place(row.created_at, row.id), searchable(title, content))
     return [row for row in rows if indexed.get(row.id) != row.version]
 
 
@@ -150,38 +182,45 @@ def find(conn: Connection, reader: Reader, words: str, *, after: Match | None = 
     after = after or _START
     asked = {
         "query": question(words, conn.dialect.name),
-        "tenant_id": reader.tenant_id,
-        "user_id": reader.user_id,
+        **reader.key,
         "created_at": after.created_at,
         "id": after.id,
     }
     if conn.dialect.name == "sqlite":
-        return _newest_by_steps(conn, asked, limit)
-    return _newest.all(conn, **asked, limit=limit)
+        return _newest_by_spans(conn, asked, limit)
+    return _newest_by_windows(conn, asked, limit)
 
 
-def _newest_by_steps(conn: Connection, asked: dict[str, Any], limit: int) -> list[Match]:
-    """Returns what `_newest` would, without sorting all matches of a common word.
+def _newest_by_spans(conn: Connection, asked: dict[str, Any], limit: int) -> list[Match]:
+    """Returns the newest matches. FTS5 lists them by span, and within a span in any order.
 
-    A match that is missing in those that were stored last was stored earlier. Only if it was published later than the
-    oldest one that is shown can it belong to the page, and there are few such posts.
+    So the span in which the page ends is read to its end, and all is sorted.
     """
-    many = max(FEWEST_STORED, 4 * limit)
-    matches = _last_stored.all(conn, **asked, limit=many)
-    newest = _sorted(matches)[:limit]
-    if len(matches) < many:
-        return newest
-    place, stored_before = Match(asked["id"], asked["created_at"]), matches[-1].id
-    for _ in range(MOST_STEPS):
-        step = {"created_at": place.created_at, "id": place.id, "since": newest[-1].created_at}
-        earlier = _stored_earlier.all(conn, **step, stored_before=stored_before, limit=AT_ONCE)
-        ids = set(_those_matching.values(conn, **asked | {"ids": [one.id for one in earlier]})) if earlier else set()
-        newest = _sorted([*newest, *(one for one in earlier if one.id in ids)])[:limit]
-        if len(earlier) < AT_ONCE:
-            return newest
-        place = earlier[-1]
-    return _newest.all(conn, **asked, limit=limit)
+    highest = place(asked["created_at"], (1 << ID_BITS) - 1)
+    matches = _newest.all(conn, **asked, lowest=-1 << 63, highest=highest, limit=limit)
+    if len(matches) == limit:
+        begins, last = place(matches[-1].created_at, 0), place(matches[-1].created_at, matches[-1].id)
+        matches += _newest.all(conn, **asked, lowest=begins, highest=last - 1, limit=-1)
+    return sorted(matches, key=lambda one: (one.created_at, one.id), reverse=True)[:limit]
 
 
-def _sorted(matches: Sequence[Match]) -> list[Match]:
-    return sorted(matches, key=lambda one: (one.created_at, one.id), reverse=True)
+def _newest_by_windows(conn: Connection, asked: dict[str, Any], limit: int) -> list[Match]:
+    """Returns the newest matches, window by window. Each begins with the newest post that is left."""
+    found: list[Match] = []
+    searched, seconds = 0, 2 << SPAN_BITS[0]
+    while len(found) < limit and (newest := _last_before.first(conn, **asked)):
+        bits = next((bits for bits in SPAN_BITS if seconds <= MOST_SPANS << bits), SPAN_BITS[-1])
+        count = min(-(-seconds >> bits), MOST_SPANS)
+        first = _number(newest.created_at, bits) - count + 1
+        spans = " | ".join(f"'{_span_word(bits, first + number)}'" for number in range(count))
+        found += _newest.all(conn, **asked, spans=spans, limit=limit - len(found))
+        asked = asked | {"created_at": _EPOCH + max(first * timedelta(seconds=1 << bits), _EARLIEST), "id": 0}
+        searched += count << bits
+        seconds = next_window(searched, len(found), limit)
+    return found
+
+
+def next_window(searched: int, found: int, limit: int) -> int:
+    """Returns how many seconds to search next, if matches are as frequent as in those that were searched. Pure."""
+    missing = 1.25 * (limit - found) / found if found else MOST_SPANS
+    return int(searched * min(max(missing, 1.0), MOST_SPANS))

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Reader
+from headwater.store.log import outbox
 from headwater.store.posts import search
-from headwater.store.sql import Prepared, columns, portable
+from headwater.store.sql import Prepared, columns, picked, portable
 from headwater.store.stories import folded, tellings
 from headwater.store.stories.folded import Entry, FoldSettings, ShownMember
 from headwater.store.stories.tellings import TellingNews
@@ -46,6 +47,14 @@ class StreamPost(NamedTuple):
     extra: dict[str, Any]
     read: bool
     starred: bool
+
+
+class Marks(NamedTuple):
+    """What a reader says about posts; None: as it is. What joined their stories after `as_of` was not seen."""
+
+    read: bool | None = None
+    starred: bool | None = None
+    as_of: int | None = None
 
 
 class Story(NamedTuple):
@@ -89,7 +98,7 @@ class PostVersion(NamedTuple):
 
 
 EVERYTHING = Filter()
-MOST_LOOKS = 50  # into the index for one page, if another filter rejects most of what has the words
+MOST_MATCHES = 2_000  # of words, to look at together if another filter rejects most of them
 
 _OWN = "tenant_id = :tenant_id AND user_id = :user_id"
 # A tenant sees a post only through a subscription. The stream is read along its index, and each post is checked for a
@@ -130,6 +139,7 @@ _SET_STATE = """INSERT INTO post_states (tenant_id, user_id, post_id, {name}) VA
     ON CONFLICT (tenant_id, user_id, post_id) DO UPDATE SET {name} = excluded.{name}"""
 _set_read = portable(_SET_STATE.format(name="read_at"))
 _set_starred = portable(_SET_STATE.format(name="starred_at"))
+_changed = portable("SELECT changed FROM users WHERE tenant_id = ? AND id = ?")
 _folders = portable(
     "SELECT DISTINCT folder FROM subscriptions WHERE tenant_id = ? AND user_id = ? AND folder IS NOT NULL"
 )
@@ -199,17 +209,15 @@ def posts_page(
 def _with_words(
     conn: Connection, reader: Reader, wanted: Filter, words: str, after: StreamPosition | None, limit: int
 ) -> list[StreamPost]:
-    """Returns posts with all these words."""
+    """Returns posts with all these words. If another filter rejects most of them, it looks at more and more."""
     found: list[StreamPost] = []
     last = search.Match(after.post_id, after.created_at) if after else None
-    for _ in range(MOST_LOOKS):
-        matches = search.find(conn, reader, words, after=last, limit=limit)
-        if not matches:
-            break
+    count = limit
+    while matches := search.find(conn, reader, words, after=last, limit=count):
         found += _page(conn, "posts", reader, wanted, limit=limit, ids=[one.id for one in matches])
-        if len(found) >= limit or len(matches) < limit:
+        if len(found) >= limit or len(matches) < count:
             break
-        last = matches[-1]
+        last, count = matches[-1], min(2 * count, max(limit, MOST_MATCHES))
     return found[:limit]
 
 
@@ -236,8 +244,7 @@ def _page(
     )
     return statement.all(
         conn,
-        tenant_id=reader.tenant_id,
-        user_id=reader.user_id,
+        **reader.key,
         created_at=after.created_at if after else None,
         post_id=after.post_id if after else None,
         folder=wanted.folder,
@@ -274,40 +281,37 @@ def page_statement(
     return _visible(table, f"{wanted}\n    ORDER BY p.created_at DESC, p.id DESC LIMIT :limit", folder=folder)
 
 
+def version(conn: Connection, tenant_id: int, user_id: int) -> str:
+    """Names what a reader sees in the stream now. It is another name after every event, and after whatever the reader
+    did: a change of marks, subscriptions or settings. Scores and numbers of comments have no part in it.
+    """
+    return f"{_changed.value(conn, tenant_id, user_id)}.{outbox.version(conn)}"
+
+
 def one_post(conn: Connection, reader: Reader, post_id: int) -> StreamPost | None:
-    return _one_post.first(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, post_id=post_id)
+    return _one_post.first(conn, **reader.key, post_id=post_id)
 
 
 def posts_by_id(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[StreamPost]:
     """Returns those of these posts that the reader may see, in the order of the ids. Hot ones are read there alone."""
-    own = {"tenant_id": reader.tenant_id, "user_id": reader.user_id}
+    own = reader.key
     found = {post.id: post for post in _hot_by_id.all(conn, **own, ids=list(post_ids))}
     if older := [post_id for post_id in post_ids if post_id not in found]:
         found.update((post.id, post) for post in _cold_by_id.all(conn, **own, ids=older))
     return [found[post_id] for post_id in post_ids if post_id in found]
 
 
-def mark_posts(
-    conn: Connection,
-    reader: Reader,
-    post_ids: Sequence[int],
-    now: datetime,
-    *,
-    read: bool | None = None,
-    starred: bool | None = None,
-    as_of: int | None = None,
-) -> int:
-    """Sets `read` and `starred`, where given, on posts that the reader may see. Returns how many there are.
+def mark_posts(conn: Connection, reader: Reader, post_ids: Sequence[int], now: datetime, marks: Marks) -> int:
+    """Marks those of these posts that the reader may see. Returns how many there are.
 
-    Reading one post of a story reads all posts that are folded with it and that had arrived by `as_of`: what came
-    since the reader saw the story was not seen.
+    Reading one post of a story reads all posts that are folded with it and that the reader had seen.
     """
     ids: list[int] = _visible_ids.values(conn, list(post_ids), reader.tenant_id, reader.user_id)
-    if read is not None:
-        both = folded.with_folded(conn, reader, ids, as_of if read else None)
-        _mark(conn, _set_read, reader, both, now if read else None)
-    if starred is not None:
-        _mark(conn, _set_starred, reader, ids, now if starred else None)
+    if marks.read is not None:
+        both = folded.with_folded(conn, reader, ids, marks.as_of if marks.read else None)
+        _mark(conn, _set_read, reader, both, now if marks.read else None)
+    if marks.starred is not None:
+        _mark(conn, _set_starred, reader, ids, now if marks.starred else None)
     return len(ids)
 
 
@@ -360,21 +364,7 @@ def _story(standing: StreamPost, shown: StreamPost, entry: Entry, told: Mapping[
 
 def _only(post: StreamPost, as_of: int) -> Story:
     """Returns a post that is not folded as the only member of its story."""
-    member = ShownMember(
-        post_id=post.id,
-        source_id=post.source_id,
-        source=post.source,
-        url=post.url,
-        title=post.title,
-        created_at=post.created_at,
-        read=post.read,
-        rule="first",
-        score=1.0,
-        why="",
-        repeat_id=post.id,
-        story_id=post.id,
-        says_new=True,
-        seq=0,
-    )
+    mine = {"post_id": post.id, "repeat_id": post.id, "story_id": post.id, "says_new": True, "seq": 0}
+    member = picked(ShownMember, post, **mine, rule="first", score=1.0, why="")
     at = StreamPosition(post.created_at, post.id)
     return Story(str(post.id), post, [member], 1, at, "read" if post.read else "unread", [], {}, as_of)

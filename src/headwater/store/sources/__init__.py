@@ -64,7 +64,7 @@ class Added(NamedTuple):
     revived: bool = False
 
 
-class NewSource(NamedTuple):
+class WantedSource(NamedTuple):
     """A source to follow, and the folder and title that the reader gives it."""
 
     kind: str
@@ -198,13 +198,13 @@ def add(
 
     A source that is retired is visited again.
     """
-    wanted = NewSource(kind, address, host, credential, settings or {}, folder, custom_title, title)
+    wanted = WantedSource(kind, address, host, credential, settings or {}, folder, custom_title, title)
     [added] = add_all(conn, reader, [wanted], now)
     revived = not added.new_source and bool(_revive.once(conn, True, now, now, added.source_id))
     return added._replace(revived=revived)
 
 
-def add_all(conn: Connection, reader: Reader, wanted: Sequence[NewSource], now: datetime) -> list[Added]:
+def add_all(conn: Connection, reader: Reader, wanted: Sequence[WantedSource], now: datetime) -> list[Added]:
     """Follows these sources, with a few statements for all of them. Returns what was done about each."""
     missing = {one.identity: one for one in reversed(wanted)}
     known = _sources_at(conn, [one.address for one in wanted])
@@ -223,8 +223,7 @@ def add_all(conn: Connection, reader: Reader, wanted: Sequence[NewSource], now: 
         conn,
         [
             {
-                "tenant_id": reader.tenant_id,
-                "user_id": reader.user_id,
+                **reader.key,
                 "source_id": done.source_id,
                 "folder": one.folder,
                 "title": one.title,
@@ -247,7 +246,7 @@ def _sources_at(conn: Connection, addresses: Sequence[str]) -> dict[tuple[str, s
     return {(address, key): source_id for address, key, source_id in found}
 
 
-def _inserted(wanted: NewSource, now: datetime) -> dict[str, Any]:
+def _inserted(wanted: WantedSource, now: datetime) -> dict[str, Any]:
     address, key = wanted.identity
     return {
         "kind": wanted.kind,
@@ -270,6 +269,12 @@ def set_key(conn: Connection, source_id: int, key: str) -> None:
     """Sets the key of a source, unless another one has it already."""
     if _set_key.once(conn, key, source_id, key):
         _key_aliases.once(conn, key, source_id)
+
+
+def kind_of(conn: Connection, source_id: int) -> str:
+    """Returns the kind with which a source is read."""
+    [(kind, _)] = _how_read.all(conn, source_id)
+    return str(kind)
 
 
 def read_as(conn: Connection, source_id: int, kind: str, settings: Mapping[str, Any], now: datetime) -> bool:
@@ -375,7 +380,7 @@ def watched_one(conn: Connection, reader: Reader, source_id: int, now: datetime)
 def _shown(
     statement: Prepared[WatchedSource], conn: Connection, reader: Reader, now: datetime, **wanted: Any
 ) -> list[WatchedSource]:
-    rows = statement.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, now=now, **wanted)
+    rows = statement.all(conn, **reader.key, now=now, **wanted)
     return [row._replace(status="silent") if _is_silent(row, now) else row for row in rows]
 
 
@@ -404,7 +409,7 @@ def count_followed(conn: Connection, reader: Reader) -> int:
     return int(_count_followed.value(conn, reader.tenant_id, reader.user_id))
 
 
-def count_new(conn: Connection, reader: Reader, wanted: Sequence[NewSource]) -> int:
+def count_new(conn: Connection, reader: Reader, wanted: Sequence[WantedSource]) -> int:
     """Returns how many of these sources the reader does not follow yet. Former addresses count as new."""
     followed = set(_followed_addresses.all(conn, reader.tenant_id, reader.user_id))
     return len({one.identity for one in wanted} - followed)

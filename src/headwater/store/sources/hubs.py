@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from headwater.model import Post, SavedVisit, Source, SourceState, Visit
 from headwater.store import posts
-from headwater.store.sql import columns, moment_or_none, portable
+from headwater.store.sql import columns, moment_or_none, picked, portable
 from headwater.store.visits import newest_post
 
 MOST_TRUST = 8
@@ -26,7 +26,11 @@ SOONEST_VISIT = timedelta(minutes=5)  # after the last one, however often a hub 
 class HubSubscription(NamedTuple):
     """A source at a hub. `followed` is False once nobody follows the source: then we want to unsubscribe."""
 
-    source: Source
+    source_id: int
+    kind: str
+    address: str
+    title: str
+    settings: dict[str, Any]
     followed: bool
     hub: str
     topic: str
@@ -35,6 +39,10 @@ class HubSubscription(NamedTuple):
     lease_until: datetime | None
     trust: int
     failures: int
+
+    @property
+    def source(self) -> Source:
+        return picked(Source, self, id=self.source_id)
 
     @property
     def mode(self) -> str:
@@ -57,22 +65,6 @@ class _KnownHub(NamedTuple):
     topic: str = ""
     state: str = ""
     trust: int = 1
-
-
-class _SubscriptionRow(NamedTuple):
-    source_id: int
-    kind: str
-    address: str
-    title: str
-    settings: dict[str, Any]
-    active: bool
-    hub: str
-    topic: str
-    callback_id: str
-    state: str
-    lease_until: datetime | None
-    trust: int
-    failures: int
 
 
 class _PushedSource(NamedTuple):
@@ -109,13 +101,13 @@ _drop_left = portable(
 _select_due = portable(
     f"{_SUBSCRIPTION} WHERE h.next_try_at <= ? ORDER BY h.next_try_at LIMIT ?",
     postgresql=" FOR UPDATE OF h SKIP LOCKED",
-    row=_SubscriptionRow,
+    row=HubSubscription,
 )
 _asked = portable(
     """UPDATE hub_subscriptions SET state = ?, trust = ?, failures = failures + 1, next_try_at = ?,
         active_since = CASE WHEN ? = 'requested' THEN NULL ELSE active_since END WHERE source_id = ?"""
 )
-_find = portable(f"{_SUBSCRIPTION} WHERE h.callback_id = ?", row=_SubscriptionRow)
+_find = portable(f"{_SUBSCRIPTION} WHERE h.callback_id = ?", row=HubSubscription)
 _confirm = portable(
     """UPDATE hub_subscriptions SET state = 'active', lease_until = ?, next_try_at = ?, failures = 0,
         last_error = NULL, active_since = COALESCE(active_since, ?) WHERE callback_id = ?"""
@@ -129,6 +121,7 @@ _fail = portable(
         last_error = ? WHERE callback_id = ?"""
 )
 _drop = portable("DELETE FROM hub_subscriptions WHERE callback_id = ?")
+_ask_again = portable("UPDATE hub_subscriptions SET next_try_at = ? WHERE state = 'active'")
 _select_trust = portable("SELECT trust FROM hub_subscriptions WHERE source_id = ?", postgresql=" FOR UPDATE")
 _pushed = portable("UPDATE hub_subscriptions SET trust = ?, last_push_at = ? WHERE source_id = ?")
 _active_since = portable(
@@ -145,6 +138,11 @@ _bring_forward = portable(
     """UPDATE sources SET next_check_at = ? WHERE id = ? AND active AND next_check_at > ?
         AND (lease_until IS NULL OR lease_until <= ?) AND (last_crawled_at IS NULL OR last_crawled_at <= ?)"""
 )
+
+
+def ask_all_again(conn: Connection, now: datetime) -> None:
+    """Has all hubs asked again soon that push something, as if their leases ended."""
+    _ask_again.once(conn, now)
 
 
 def trust_after(trust: int, *, brought: int = 0, missed: int = 0) -> int:
@@ -184,14 +182,13 @@ def take_due(conn: Connection, now: datetime, limit: int) -> list[HubSubscriptio
     """Returns the subscriptions whose hub is to be asked now. Their next try is set, so no other process asks too."""
     _leave.once(conn, now)
     _drop_left.once(conn, now)
-    due = [_subscription(row) for row in _select_due.all(conn, now, limit)]
+    due = _select_due.all(conn, now, limit)
     _asked.many(conn, [_asked_row(one, now) for one in due])
     return due
 
 
 def find(conn: Connection, callback_id: str) -> HubSubscription | None:
-    row = _find.first(conn, callback_id)
-    return _subscription(row) if row else None
+    return _find.first(conn, callback_id)
 
 
 def confirm(conn: Connection, callback_id: str, lease: timedelta, now: datetime) -> None:
@@ -227,21 +224,7 @@ def _asked_row(one: HubSubscription, now: datetime) -> tuple[Any, ...]:
     lasts = one.state == "active" and one.lease_until is not None and one.lease_until > now
     state = "leaving" if not one.followed else "active" if lasts else "requested"
     trust = 1 if state == "requested" else one.trust
-    return (state, trust, now + retry_after(one.failures), state, one.source.id)
-
-
-def _subscription(row: _SubscriptionRow) -> HubSubscription:
-    return HubSubscription(
-        source=Source(row.source_id, row.kind, row.address, row.title, row.settings),
-        followed=row.active,
-        hub=row.hub,
-        topic=row.topic,
-        callback_id=row.callback_id,
-        state=row.state,
-        lease_until=row.lease_until,
-        trust=row.trust,
-        failures=row.failures,
-    )
+    return (state, trust, now + retry_after(one.failures), state, one.source_id)
 
 
 def save_push(conn: Connection, source_id: int, pushed: Sequence[Post], now: datetime) -> SavedVisit | None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import DueSource, Source, SourceState
-from headwater.store.sql import columns, moment, moment_or_none, portable
+from headwater.store.sql import columns, moment, moment_or_none, picked, portable
 
 LOOK_AHEAD = timedelta(seconds=2)
 LONGEST_JUMP = timedelta(minutes=5)  # a smaller error of the clock needs no repair
@@ -365,27 +365,14 @@ def _why(host: str, slot: Slot) -> str:
 
 
 def _due(row: _FreeSource, lease: str, lease_until: datetime, start_at: datetime) -> DueSource:
-    return DueSource(
-        source=Source(row.id, row.kind, row.address, row.title, row.settings),
-        state=SourceState(
-            etag=row.etag,
-            last_modified=row.last_modified,
-            body_hash=row.body_hash,
-            last_seen_post_id=row.last_seen_post_id,
-            last_seen_created_at=row.last_seen_created_at,
-            validated_at=row.validated_at,
-        ),
+    return picked(
+        DueSource,
+        row,
+        source=picked(Source, row),
+        state=picked(SourceState, row),
         lease=lease,
         lease_until=lease_until,
         start_at=start_at,
-        host=row.host,
-        interval_seconds=row.interval_seconds,
-        consecutive_failures=row.consecutive_failures,
-        status=row.status,
-        credential=row.credential,
-        note=row.note,
         push_trust=row.push_trust or 1,
-        chosen_seconds=row.chosen_seconds,
-        chosen_by_all=row.chosen_by_all,
         is_asked=row.asked_at is not None,
     )

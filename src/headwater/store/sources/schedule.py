@@ -100,7 +100,7 @@ class VisitTask(NamedTuple):
     error: str | None
 
 
-class TaskResult(NamedTuple):
+class FinishedTask(NamedTuple):
     """What the visit brought. `article_count` counts the posts that the source showed, new or not."""
 
     task_id: str
@@ -144,7 +144,7 @@ def has_task(conn: Connection, task_id: str) -> bool:
     return bool(_has_task.value(conn, task_id))
 
 
-def finish_tasks(conn: Connection, results: Sequence[TaskResult], now: datetime) -> None:
+def finish_tasks(conn: Connection, results: Sequence[FinishedTask], now: datetime) -> None:
     _finish_task.many(conn, [{**task._asdict(), "now": now} for task in results])
 
 

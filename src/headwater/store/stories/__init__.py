@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from headwater import text
 from headwater.model import Decision, PostText, Reader, Reference
-from headwater.store.sql import Prepared, columns, json_text, moment_or_none, portable
+from headwater.store.sql import Prepared, columns, json_text, json_value, moment_or_none, portable
 
 _LARGEST = 2**62
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
@@ -69,6 +69,23 @@ _record_joining = portable(
 _record_undoing = portable(
     """INSERT INTO story_decisions (decided_at, action, story_id, post_id, user_id, members)
     VALUES (:now, :action, :story_id, :post_id, :user_id, :members) RETURNING id"""
+)
+# Two stories became one: what moved is in `members`, and `post_id` is the first of it.
+_record_meeting = portable(
+    """INSERT INTO story_decisions (decided_at, action, story_id, post_id, rule, score, why, members)
+    VALUES (:now, 'met', :story_id, :post_id, 'story', :score, :why, :members)"""
+)
+_move = portable("UPDATE story_members SET story_id = :kept WHERE story_id = :moved")
+_explain = portable("UPDATE story_members SET rule = 'story', score = :score, why = :why WHERE post_id = :post_id")
+_met_with = portable(
+    "SELECT members FROM story_decisions WHERE action = 'met' AND story_id = ? AND post_id = ? ORDER BY id DESC LIMIT 1"
+)
+_moved_to = portable("SELECT story_id FROM story_members WHERE post_id = ? AND story_id <> post_id")
+_are_apart = portable(
+    """SELECT 1 FROM story_members mine JOIN posts_apart one ON one.post_id = mine.post_id
+        JOIN posts_apart other ON other.parting_id = one.parting_id AND other.side <> one.side
+        JOIN story_members its ON its.post_id = other.post_id
+    WHERE mine.story_id = ? AND its.story_id = ? LIMIT 1"""
 )
 _part = portable("INSERT INTO posts_apart (post_id, parting_id, side) VALUES (?, ?, ?)")
 _apart = portable(
@@ -192,6 +209,40 @@ def members(conn: Connection, story_id: int) -> list[StoryMember]:
     return [_member(row) for row in _of_story.all(conn, story_id)]
 
 
+def meet(conn: Connection, one_id: int, other_id: int, score: float, why: str, now: datetime) -> list[Decision]:
+    """Makes two stories one, under the name and the first post of the one that arrived first. Returns what moved.
+
+    That is nothing if they are one already, or if a person has separated posts of one from posts of the other. Posts
+    keep their place in the order of arrival and why they joined; the first of those that moved says why they met.
+    """
+    if one_id == other_id or _are_apart.first(conn, one_id, other_id) is not None:
+        return []
+    one, other = (members(conn, story_id) for story_id in (one_id, other_id))
+    if not one or not other:
+        return []
+    kept, moved = ([member.decision for member in story] for story in sorted((one, other)))
+    story_id, first = kept[0].story_id, moved[0]
+    _record_meeting.once(
+        conn, now=now, story_id=story_id, post_id=first.post_id, score=score, why=why, members=as_members(moved)
+    )
+    _move.once(conn, kept=story_id, moved=first.story_id)
+    _explain.once(conn, score=score, why=why, post_id=first.post_id)
+    reasons = [first._replace(rule="story", score=score, why=why), *moved[1:]]
+    return [reason._replace(story_id=story_id) for reason in reasons]
+
+
+def moved_to(conn: Connection, story_id: int) -> int | None:
+    """Returns the story that the first post of this one is in now, if it became part of another."""
+    found: int | None = _moved_to.value(conn, story_id)
+    return found
+
+
+def met_with(conn: Connection, story_id: int, post_id: int) -> set[int]:
+    """Returns the posts that came into a story together with this one, when two stories became one."""
+    record = _met_with.value(conn, story_id, post_id)
+    return {member["post_id"] for member in json_value(record)} if record else set()
+
+
 def apart_from(conn: Connection, post_ids: Sequence[int]) -> dict[int, set[int]]:
     """Returns which posts a person has separated from these."""
     found: dict[int, set[int]] = {}
@@ -229,7 +280,7 @@ def separate(conn: Connection, post_id: int, who: Reader | None, now: datetime) 
     story = [member.decision for member in members(conn, place.decision.story_id)] if place else []
     if len(story) < 2:
         return []
-    out = leaving(story, post_id)
+    out = leaving(story, post_id, met_with(conn, story[0].story_id, post_id))
     parting = _recorded(conn, "parted", story, post_id, who, now)
     _part.many(conn, [(one.post_id, parting, int(one.post_id in out)) for one in story])
     sides = ([one for one in story if (one.post_id in out) is leaves] for leaves in (False, True))
@@ -237,11 +288,14 @@ def separate(conn: Connection, post_id: int, who: Reader | None, now: datetime) 
     return out
 
 
-def leaving(story: Sequence[Decision], post_id: int) -> list[int]:
-    """Returns the posts that leave a story with this one: its repeats. Pure.
+def leaving(story: Sequence[Decision], post_id: int, met: Set[int] = frozenset()) -> list[int]:
+    """Returns the posts that leave a story with this one: its repeats, or what it `met` the story with. Pure.
 
     If the representative is one of the repeats, only the post itself leaves.
     """
+    came = met & {one.post_id for one in story}
+    if len(came) > 1:
+        return [one.post_id for one in story if one.post_id in came or one.repeat_id in came]
     repeat_id = next(one.repeat_id for one in story if one.post_id == post_id)
     group = [one.post_id for one in story if one.repeat_id == repeat_id]
     return [post_id] if story[0].post_id in group else group

@@ -320,7 +320,7 @@ def most_telling(newest: Sequence[_Candidate], shown_id: int, few: int = FEW) ->
 
 def described(conn: Connection, reader: Reader, post_ids: Iterable[int]) -> dict[int, ShownMember]:
     """Returns these members as the reader sees them. Those of the last day are read from the hot store alone."""
-    own = {"tenant_id": reader.tenant_id, "user_id": reader.user_id}
+    own = reader.key
     wanted = set(post_ids)
     rows = _hot_rows.all(conn, **own, ids=list(wanted))
     if older := wanted - {one.post_id for one in rows}:
@@ -340,7 +340,7 @@ def _with_titles(conn: Connection, members: list[ShownMember]) -> list[ShownMemb
 def story_named(conn: Connection, reader: Reader, story_id: int) -> int | None:
     """Returns a post of the story with this id, as the reader's tenant folds it; None if there is none."""
     for statement in (_first_of_story, _first_of_side):
-        own = {"tenant_id": reader.tenant_id, "user_id": reader.user_id, "story_id": story_id}
+        own = {**reader.key, "story_id": story_id}
         post_id: int | None = statement.value(conn, **own)
         if post_id and len(arrived(conn, reader, post_id, limit=2)) > 1:
             return post_id
@@ -371,7 +371,7 @@ def last_arrival(conn: Connection, reader: Reader) -> int:
 def as_it_was(conn: Connection, reader: Reader, story: Sequence[Decision]) -> list[ShownMember]:
     """Returns the visible members of a story that does not exist any more."""
     ids = [one.post_id for one in story]
-    rows = {row[0]: row for row in _described.all(conn, tenant_id=reader.tenant_id, user_id=reader.user_id, ids=ids)}
+    rows = {row[0]: row for row in _described.all(conn, **reader.key, ids=ids)}
     seen = [one for one in story if one.post_id in rows]
     members = [
         _member((*rows[one.post_id], one.rule, one.score, one.why, one.repeat_id, one.story_id, True, place))
@@ -393,8 +393,7 @@ def with_folded(conn: Connection, reader: Reader, post_ids: Sequence[int], as_of
 
 def _own(reader: Reader, wanted: FoldSettings, post_ids: Sequence[int]) -> dict[str, Any]:
     return {
-        "tenant_id": reader.tenant_id,
-        "user_id": reader.user_id,
+        **reader.key,
         "threshold": wanted.threshold,
         "ids": list(post_ids),
     }

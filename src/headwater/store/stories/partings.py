@@ -101,7 +101,7 @@ def separate(conn: Connection, reader: Reader, post_id: int, now: datetime) -> l
     story = _group_of(conn, reader, post_id)
     if len(story) < 2:
         return []
-    leaving = stories.leaving(story, post_id)
+    leaving = stories.leaving(story, post_id, stories.met_with(conn, story[0].story_id, post_id))
     parting_id = _recorded(conn, reader, "parted", story, post_id, now)
     _put.many(conn, [(reader.tenant_id, one, parting_id, leaving[0]) for one in leaving])
     return leaving
@@ -144,8 +144,7 @@ def _recorded(
     side = _side_of.value(conn, reader.tenant_id, post_id)
     parting_id: int = _record.value(
         conn,
-        tenant_id=reader.tenant_id,
-        user_id=reader.user_id,
+        **reader.key,
         now=now,
         action=action,
         story_id=side or story[0].story_id,

@@ -60,8 +60,7 @@ def begin(
     _begin.once(
         conn,
         task_id=task_id,
-        tenant_id=reader.tenant_id,
-        user_id=reader.user_id,
+        **reader.key,
         post_ids=json_text(list(post_ids)),
         now=now,
         until=now + lease_for,

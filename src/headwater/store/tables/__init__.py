@@ -7,6 +7,7 @@ migrations make the tables; a test compares them with these definitions.
 from __future__ import annotations
 
 from headwater.store.tables.columns import metadata
+from headwater.store.tables.fleet import miner_models, treasury_trades, user_miners, user_portfolios
 from headwater.store.tables.log import (
     consumer_cursors,
     consumer_inbox,
@@ -17,9 +18,11 @@ from headwater.store.tables.log import (
     webhook_deliveries,
     webhooks,
 )
+from headwater.store.tables.market import forecast_daily, market_daily
 from headwater.store.tables.people import (
     account_changes,
     api_tokens,
+    audit_log,
     fold_settings,
     identities,
     invitations,
@@ -64,11 +67,19 @@ from headwater.store.tables.sources import (
     sources,
     visit_tasks,
 )
+from headwater.store.tables.telemetry import (
+    miner_telemetry,
+    telemetry_days,
+    telemetry_heard,
+    telemetry_hours,
+    telemetry_looks,
+)
 
 __all__ = [
     "account_changes",
     "alerts",
     "api_tokens",
+    "audit_log",
     "budget_use",
     "cached_listings",
     "checkpoints",
@@ -82,6 +93,7 @@ __all__ = [
     "event_outbox",
     "fold_runs",
     "fold_settings",
+    "forecast_daily",
     "hosts",
     "hot_posts",
     "hot_window",
@@ -91,8 +103,11 @@ __all__ = [
     "invitations",
     "items",
     "locks",
+    "market_daily",
     "metadata",
     "meters",
+    "miner_models",
+    "miner_telemetry",
     "post_images",
     "post_states",
     "post_versions",
@@ -111,7 +126,14 @@ __all__ = [
     "story_partings",
     "story_sides",
     "subscriptions",
+    "telemetry_days",
+    "telemetry_heard",
+    "telemetry_hours",
+    "telemetry_looks",
     "tenants",
+    "treasury_trades",
+    "user_miners",
+    "user_portfolios",
     "users",
     "visit_tasks",
     "webhook_deliveries",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -16,14 +17,17 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Numeric,
     String,
+    Table,
     Text,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from headwater.store.sql import microseconds, moment_or_none
+from headwater.store.sql import decimal_text, microseconds, moment_or_none
 
 metadata = MetaData(
     naming_convention={
@@ -58,6 +62,36 @@ class Moment(TypeDecorator[datetime]):
         return moment_or_none(value)
 
 
+class Exact(TypeDecorator[Decimal]):
+    """A decimal number with all its digits: numeric on PostgreSQL, text on SQLite, whose numbers are binary."""
+
+    impl = Numeric
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Numeric() if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
+        return value if value is None or dialect.name == "postgresql" else decimal_text(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        return None if value is None else Decimal(value)
+
+
+def table(name: str, *parts: SchemaItem, **options: Any) -> Table:
+    return Table(name, metadata, *parts, **options)
+
+
+def required(**types: Any) -> list[Column[Any]]:
+    """Columns that always have a value, each with its type."""
+    return [Column(name, type_, nullable=False) for name, type_ in types.items()]
+
+
+def optional(**types: Any) -> list[Column[Any]]:
+    """Columns that may be NULL, each with its type."""
+    return [Column(name, type_) for name, type_ in types.items()]
+
+
 def own_id(name: str = "id") -> Column[int]:
     """A number that the database gives to each row."""
     return Column(name, BigId, primary_key=True)
@@ -85,7 +119,7 @@ def of_user() -> ForeignKeyConstraint:
 
 def lease() -> list[Column[Any]]:
     """Who may work on a row, and until when. A claim sets the row's next time to the end of the lease."""
-    return [Column("lease_owner", Text), Column("lease_until", Moment)]
+    return optional(lease_owner=Text, lease_until=Moment)
 
 
 def counter(name: str) -> Column[int]:
@@ -98,10 +132,7 @@ def event_columns(*, of_tenant: bool = False) -> list[Column[Any]]:
     tenant_id, user_id = tenant_and_user(nullable=True)
     tenant_id.nullable = not of_tenant
     return [
-        Column("event_id", String(36), nullable=False),
-        Column("kind", Text, nullable=False),
-        Column("version", Integer, nullable=False),
-        Column("key", Text, nullable=False),
+        *required(event_id=String(36), kind=Text, version=Integer, key=Text),
         tenant_id,
         user_id,
         Column("payload", Json, nullable=False),

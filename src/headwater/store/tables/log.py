@@ -11,16 +11,17 @@ from headwater.store.tables.columns import (
     counter,
     event_columns,
     lease,
-    metadata,
     of_user,
+    optional,
     own_id,
     partial_index,
+    required,
+    table,
     tenant_and_user,
 )
 
-event_outbox = sa.Table(
+event_outbox = table(
     "event_outbox",
-    metadata,
     own_id(),
     sa.Column("event_id", sa.String(36), nullable=False),
     sa.Column("domain", sa.Text, nullable=False, server_default=""),
@@ -41,57 +42,35 @@ sa.Index("ix_event_outbox_partition", event_outbox.c.partition, event_outbox.c.x
     dialect="postgresql"
 )
 
-consumer_trials = sa.Table(
+consumer_trials = table(
     "consumer_trials",
-    metadata,
-    sa.Column("consumer", sa.Text, nullable=False),
-    sa.Column("partition", sa.Integer, nullable=False),
-    sa.Column("event_id", sa.Text, nullable=False),
-    sa.Column("tries", sa.Integer, nullable=False),
-    sa.Column("began_at", Moment, nullable=False),
+    *required(consumer=sa.Text, partition=sa.Integer, event_id=sa.Text, tries=sa.Integer, began_at=Moment),
     sa.PrimaryKeyConstraint("consumer", "partition", "event_id"),
 )
-consumer_cursors = sa.Table(
+consumer_cursors = table(
     "consumer_cursors",
-    metadata,
-    sa.Column("consumer", sa.Text, nullable=False),
-    sa.Column("partition", sa.Integer, nullable=False),
-    sa.Column("xid", BigId, nullable=False),
-    sa.Column("id", BigId, nullable=False),
-    sa.Column("moved_at", Moment, nullable=False),
+    *required(consumer=sa.Text, partition=sa.Integer, xid=BigId, id=BigId, moved_at=Moment),
     sa.PrimaryKeyConstraint("consumer", "partition"),
 )
 
 # Which events have had their effect, when, and how long it took. The ids are sorted by time, so old rows are a range of
 # the key.
-consumer_inbox = sa.Table(
+consumer_inbox = table(
     "consumer_inbox",
-    metadata,
-    sa.Column("consumer", sa.Text, nullable=False),
-    sa.Column("event_id", sa.String(36), nullable=False),
-    sa.Column("kind", sa.Text),
-    sa.Column("user_id", BigId),
-    sa.Column("consumed_at", Moment),
-    sa.Column("milliseconds", sa.Float),
+    *required(consumer=sa.Text, event_id=sa.String(36)),
+    *optional(kind=sa.Text, user_id=BigId, consumed_at=Moment, milliseconds=sa.Float),
     sa.PrimaryKeyConstraint("consumer", "event_id"),
     sqlite_with_rowid=False,
 )
 
 # Events that failed in a consumer, and those of the same key that wait behind them: see store/log/dead_letters.py.
-event_dlq = sa.Table(
+event_dlq = table(
     "event_dlq",
-    metadata,
     own_id(),
-    sa.Column("consumer", sa.Text, nullable=False),
-    sa.Column("partition", sa.Integer, nullable=False),
-    sa.Column("state", sa.String(10), nullable=False),
+    *required(consumer=sa.Text, partition=sa.Integer, state=sa.String(10)),
     *event_columns(),
     counter("attempts"),
-    sa.Column("error", sa.Text),
-    sa.Column("first_failed_at", Moment),
-    sa.Column("last_failed_at", Moment),
-    sa.Column("next_try_at", Moment),
-    sa.Column("settled_at", Moment),
+    *optional(error=sa.Text, first_failed_at=Moment, last_failed_at=Moment, next_try_at=Moment, settled_at=Moment),
     sa.Column("resolved", sa.Boolean, sa.Computed("state IN ('replayed', 'skipped')")),
     sa.UniqueConstraint("consumer", "event_id"),
     sqlite_autoincrement=True,
@@ -108,9 +87,8 @@ partial_index("ix_event_dlq_retrying", event_dlq.c.consumer, event_dlq.c.next_tr
 sa.Index("ix_event_dlq_state", event_dlq.c.state, event_dlq.c.id)
 
 # Receivers of events: see store/people/webhooks.py and deliveries.py. next_try_at is NULL while nothing waits.
-webhooks = sa.Table(
+webhooks = table(
     "webhooks",
-    metadata,
     own_id(),
     *tenant_and_user(),
     sa.Column("address", sa.Text, nullable=False),
@@ -123,9 +101,7 @@ webhooks = sa.Table(
     # How it went.
     counter("failures"),  # in a row
     sa.Column("slow", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column("failing_since", Moment),
-    sa.Column("last_error", sa.Text),
-    sa.Column("last_delivered_at", Moment),
+    *optional(failing_since=Moment, last_error=sa.Text, last_delivered_at=Moment),
     of_user(),
     sqlite_autoincrement=True,
 )
@@ -133,23 +109,17 @@ sa.Index("ux_webhooks_tenant_id_id", webhooks.c.tenant_id, webhooks.c.id, unique
 sa.Index("ix_webhooks_user", webhooks.c.user_id, webhooks.c.tenant_id)
 partial_index("ix_webhooks_due", webhooks.c.next_try_at, where="state = 'active'")
 
-webhook_deliveries = sa.Table(
+webhook_deliveries = table(
     "webhook_deliveries",
-    metadata,
     own_id(),
     sa.Column("webhook_id", BigId, nullable=False),
     sa.Column("state", sa.String(10), nullable=False, server_default="waiting"),
-    sa.Column("xid", BigId, nullable=False),
-    sa.Column("log_id", BigId, nullable=False),
+    *required(xid=BigId, log_id=BigId),
     *event_columns(of_tenant=True),
     # How it went.
     counter("attempts"),
-    sa.Column("first_tried_at", Moment),
-    sa.Column("last_tried_at", Moment),
-    sa.Column("seconds", sa.Float),
-    sa.Column("http_status", sa.Integer),
-    sa.Column("error", sa.Text),
-    sa.Column("settled_at", Moment),
+    *optional(first_tried_at=Moment, last_tried_at=Moment, seconds=sa.Float),
+    *optional(http_status=sa.Integer, error=sa.Text, settled_at=Moment),
     sa.UniqueConstraint("webhook_id", "event_id"),
     sa.ForeignKeyConstraint(["tenant_id", "webhook_id"], ["webhooks.tenant_id", "webhooks.id"], ondelete="CASCADE"),
     sqlite_autoincrement=True,
@@ -161,9 +131,8 @@ partial_index(
 sa.Index("ix_webhook_deliveries_settled_at", webhook_deliveries.c.settled_at)
 
 # Locks that only one process holds at a time: see store/log/locks.py.
-locks = sa.Table(
+locks = table(
     "locks",
-    metadata,
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("owner", sa.Text),
     sa.Column("token", BigId, nullable=False),

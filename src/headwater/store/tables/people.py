@@ -8,17 +8,18 @@ from headwater.store.tables.columns import (
     BigId,
     Json,
     Moment,
-    metadata,
     of_user,
+    optional,
     own_id,
     partial_index,
     refers_to,
+    required,
+    table,
     tenant_and_user,
 )
 
-tenants = sa.Table(
+tenants = table(
     "tenants",
-    metadata,
     own_id(),
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("created_at", Moment, nullable=False),
@@ -26,9 +27,8 @@ tenants = sa.Table(
     sa.Column("runs_instance", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
-users = sa.Table(
+users = table(
     "users",
-    metadata,
     own_id(),
     refers_to("tenants"),
     sa.Column("name", sa.Text, nullable=False),
@@ -38,6 +38,8 @@ users = sa.Table(
     sa.Column("password_hash", sa.Text),  # argon2id
     sa.Column("time_zone", sa.Text),  # None: the browser's
     sa.Column("theme", sa.String(10)),  # light or dark; None: the system's
+    # Another number after each change of what is theirs: triggers set it (migration 0031).
+    sa.Column("changed", BigId, nullable=False, server_default="0"),
     sa.UniqueConstraint("tenant_id", "name"),
     sa.UniqueConstraint("tenant_id", "id"),
 )
@@ -45,13 +47,11 @@ users = sa.Table(
 sa.Index("ux_users_tenant_id_email", users.c.tenant_id, users.c.email, unique=True)
 sa.Index("ix_users_email", users.c.email)
 
-api_tokens = sa.Table(
+api_tokens = table(
     "api_tokens",
-    metadata,
     own_id(),
     *tenant_and_user(),
-    sa.Column("kind", sa.String(10), nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
+    *required(kind=sa.String(10), name=sa.Text),
     sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("expires_at", Moment),
@@ -62,29 +62,24 @@ api_tokens = sa.Table(
     of_user(),
 )
 sa.Index("ix_api_tokens_user_id", api_tokens.c.tenant_id, api_tokens.c.user_id, api_tokens.c.kind)
+sa.Index("ux_api_tokens_tenant_id_id", api_tokens.c.tenant_id, api_tokens.c.id, unique=True)
 
-invitations = sa.Table(
+invitations = table(
     "invitations",
-    metadata,
     own_id(),
     *tenant_and_user(),  # who invited
-    sa.Column("email", sa.Text, nullable=False),
-    sa.Column("role", sa.String(20), nullable=False),
+    *required(email=sa.Text, role=sa.String(20)),
     sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
-    sa.Column("created_at", Moment, nullable=False),
-    sa.Column("expires_at", Moment, nullable=False),
+    *required(created_at=Moment, expires_at=Moment),
     of_user(),
 )
 sa.Index("ux_invitations_tenant_id_email", invitations.c.tenant_id, invitations.c.email, unique=True)
 
 # Who a person is at an OpenID Connect provider.
-identities = sa.Table(
+identities = table(
     "identities",
-    metadata,
     *tenant_and_user(),
-    sa.Column("issuer", sa.Text, nullable=False),
-    sa.Column("subject", sa.Text, nullable=False),
-    sa.Column("created_at", Moment, nullable=False),
+    *required(issuer=sa.Text, subject=sa.Text, created_at=Moment),
     sa.PrimaryKeyConstraint("tenant_id", "issuer", "subject"),
     of_user(),
 )
@@ -92,38 +87,53 @@ sa.Index("ix_identities_subject", identities.c.issuer, identities.c.subject)
 sa.Index("ix_identities_user_id", identities.c.tenant_id, identities.c.user_id)
 
 # Each is used once and replaced by the next of its family. If a used one comes again, somebody stole it.
-refresh_tokens = sa.Table(
+refresh_tokens = table(
     "refresh_tokens",
-    metadata,
     own_id(),
     *tenant_and_user(),
-    sa.Column("client_id", BigId, sa.ForeignKey("api_tokens.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("client_id", BigId, nullable=False),
     sa.Column("family", sa.String(36), nullable=False),
     sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
-    sa.Column("scopes", Json, nullable=False),
-    sa.Column("created_at", Moment, nullable=False),
-    sa.Column("expires_at", Moment, nullable=False),
+    *required(scopes=Json, created_at=Moment, expires_at=Moment),
     sa.Column("spent_at", Moment),
     of_user(),
+    sa.ForeignKeyConstraint(["tenant_id", "client_id"], ["api_tokens.tenant_id", "api_tokens.id"], ondelete="CASCADE"),
 )
 sa.Index("ix_refresh_tokens_family", refresh_tokens.c.family)
 sa.Index("ix_refresh_tokens_client_id", refresh_tokens.c.client_id)
 
 # One row. Its number grows with every change of who may do what, so that processes know when to forget what they know.
-account_changes = sa.Table(
+account_changes = table(
     "account_changes",
-    metadata,
     own_id(),
     sa.Column("number", BigId, nullable=False),
 )
 
-subscriptions = sa.Table(
+# Who changed what: see store/people/audit.py. It outlives the people and tenants that it is about.
+audit_log = table(
+    "audit_log",
+    own_id(),
+    sa.Column("tenant_id", BigId, nullable=False),
+    sa.Column("user_id", BigId),  # NULL: somebody who runs the instance and is of another tenant
+    sa.Column("user_name", sa.Text),
+    sa.Column("at", Moment, nullable=False),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("resource", sa.Text, nullable=False),
+    sa.Column("resource_id", sa.Text),
+    sa.Column("detail", sa.Text),
+    sa.Column("address", sa.Text),
+    sa.Column("agent", sa.Text),
+    sa.Column("request_id", sa.String(36), nullable=False),
+    sqlite_autoincrement=True,
+)
+sa.Index("ix_audit_log_tenant_id", audit_log.c.tenant_id, audit_log.c.id)
+sa.Index("ix_audit_log_at", audit_log.c.at)
+
+subscriptions = table(
     "subscriptions",
-    metadata,
     *tenant_and_user(),
     refers_to("sources"),
-    sa.Column("title", sa.Text),
-    sa.Column("folder", sa.Text),
+    *optional(title=sa.Text, folder=sa.Text),
     sa.Column("fold", sa.Boolean, nullable=False, server_default=sa.true()),  # False: its posts are never folded
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("interval_seconds", sa.Integer),  # how often the reader wants it to be visited; None: no wish
@@ -132,9 +142,8 @@ subscriptions = sa.Table(
 )
 sa.Index("ix_subscriptions_source_id", subscriptions.c.source_id)
 
-fold_settings = sa.Table(
+fold_settings = table(
     "fold_settings",
-    metadata,
     *tenant_and_user(),
     sa.Column("level", sa.String(10), nullable=False),  # off, repeats or stories
     sa.Column("threshold", sa.Float, nullable=False),
@@ -143,13 +152,11 @@ fold_settings = sa.Table(
     of_user(),
 )
 
-post_states = sa.Table(
+post_states = table(
     "post_states",
-    metadata,
     *tenant_and_user(),
     refers_to("posts"),
-    sa.Column("read_at", Moment),
-    sa.Column("starred_at", Moment),
+    *optional(read_at=Moment, starred_at=Moment),
     sa.PrimaryKeyConstraint("tenant_id", "user_id", "post_id"),
     of_user(),
 )
@@ -162,10 +169,8 @@ partial_index(
 )
 
 # Secrets that have to be used again, encrypted: see store/people/accounts.py.
-secrets = sa.Table(
+secrets = table(
     "secrets",
-    metadata,
     sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("sealed", sa.LargeBinary, nullable=False),
-    sa.Column("changed_at", Moment, nullable=False),
+    *required(sealed=sa.LargeBinary, changed_at=Moment),
 )

@@ -11,23 +11,21 @@ from headwater.store.tables.columns import (
     Moment,
     counter,
     lease,
-    metadata,
     of_one_source,
+    optional,
     own_id,
     partial_index,
     refers_to,
+    required,
+    table,
 )
 
-sources = sa.Table(
+sources = table(
     "sources",
-    metadata,
     own_id(),
-    sa.Column("kind", sa.String(20), nullable=False),
-    sa.Column("address", sa.Text, nullable=False),
-    sa.Column("host", sa.Text, nullable=False),
+    *required(kind=sa.String(20), address=sa.Text, host=sa.Text),
     sa.Column("title", sa.Text, nullable=False, server_default=""),
-    sa.Column("site_url", sa.Text),
-    sa.Column("language", sa.Text),
+    *optional(site_url=sa.Text, language=sa.Text),
     sa.Column("settings", Json, nullable=False, server_default="{}"),
     sa.Column("credential", sa.LargeBinary),  # encrypted name and password
     # Derived from name and password, and part of what the source is: whoever gives others follows another source.
@@ -35,14 +33,9 @@ sources = sa.Table(
     sa.Column("active", sa.Boolean, nullable=False, server_default=sa.true()),
     sa.Column("created_at", Moment, nullable=False),
     # Validators and content of the last answer.
-    sa.Column("etag", sa.Text),
-    sa.Column("last_modified", sa.Text),
-    sa.Column("body_hash", sa.LargeBinary),
-    sa.Column("validated_at", Moment),
+    *optional(etag=sa.Text, last_modified=sa.Text, body_hash=sa.LargeBinary, validated_at=Moment),
     # How far we got.
-    sa.Column("last_crawled_at", Moment),
-    sa.Column("last_seen_post_id", sa.Text),
-    sa.Column("last_seen_created_at", Moment),
+    *optional(last_crawled_at=Moment, last_seen_post_id=sa.Text, last_seen_created_at=Moment),
     # When it is visited, and by whom. A claim sets next_check_at to the end of the lease: a leased source is not due,
     # and becomes due again if its lease is lost.
     sa.Column("interval_seconds", sa.Integer),
@@ -61,9 +54,7 @@ sources = sa.Table(
     counter("empty_hit"),
     counter("failure_hit"),
     counter("consecutive_failures"),
-    sa.Column("failing_since", Moment),
-    sa.Column("last_error_code", sa.Text),
-    sa.Column("last_error", sa.Text),
+    *optional(failing_since=Moment, last_error_code=sa.Text, last_error=sa.Text),
     sa.Column("truncated", sa.Boolean, nullable=False, server_default=sa.false()),  # its page was not read to the end
     sa.Column("gap_at", Moment),  # when a visit last found that posts had been missed
     sa.Column("note", sa.Text, nullable=False, server_default=""),  # what a person should know about how it is read
@@ -84,9 +75,8 @@ sa.Index("ix_sources_kind", sources.c.kind)
 partial_index("ix_sources_pooled", sources.c.last_crawled_at, where="pooled_at IS NOT NULL")
 partial_index("ix_sources_asleep", sources.c.id, where="NOT active")
 
-source_aliases = sa.Table(
+source_aliases = table(
     "source_aliases",
-    metadata,
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("credential_key", sa.Text, nullable=False, server_default=""),
     refers_to("sources"),
@@ -94,9 +84,8 @@ source_aliases = sa.Table(
 )
 sa.Index("ix_source_aliases_source_id", source_aliases.c.source_id)
 
-hosts = sa.Table(
+hosts = table(
     "hosts",
-    metadata,
     sa.Column("host", sa.Text, primary_key=True),
     sa.Column("next_at", Moment, nullable=False),  # the first free slot
     sa.Column("held_until", Moment),  # no request before then
@@ -106,38 +95,30 @@ hosts = sa.Table(
 
 # Subscriptions at hubs, at most one for each source. Only the hub and we know `callback_id`; the secret is derived from
 # it.
-hub_subscriptions = sa.Table(
+hub_subscriptions = table(
     "hub_subscriptions",
-    metadata,
     of_one_source(),
-    sa.Column("hub", sa.Text, nullable=False),
-    sa.Column("topic", sa.Text, nullable=False),
+    *required(hub=sa.Text, topic=sa.Text),
     sa.Column("callback_id", sa.Text, nullable=False, unique=True),
     sa.Column("state", sa.String(12), nullable=False),
-    sa.Column("active_since", Moment),
-    sa.Column("lease_until", Moment),
+    *optional(active_since=Moment, lease_until=Moment),
     sa.Column("next_try_at", Moment, nullable=False),
     counter("failures"),
     sa.Column("trust", sa.Integer, nullable=False, server_default="1"),  # how many times less often it is polled
-    sa.Column("last_push_at", Moment),
-    sa.Column("last_error", sa.Text),
+    *optional(last_push_at=Moment, last_error=sa.Text),
 )
 sa.Index("ix_hub_subscriptions_next_try_at", hub_subscriptions.c.next_try_at)
 
 # How many requests of a budget were used within its window, recorded once a minute and kept for a day.
-budget_use = sa.Table(
+budget_use = table(
     "budget_use",
-    metadata,
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("minute", Moment, nullable=False),
-    sa.Column("used", sa.Integer, nullable=False),
+    *required(name=sa.Text, minute=Moment, used=sa.Integer),
     sa.PrimaryKeyConstraint("name", "minute"),
 )
 
 # How many requests may be made in a time window: see store/sources/limits.py.
-request_budgets = sa.Table(
+request_budgets = table(
     "request_budgets",
-    metadata,
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("place", sa.Integer, nullable=False, autoincrement=False),
     sa.Column("used_at", Moment),
@@ -146,24 +127,20 @@ request_budgets = sa.Table(
 )
 
 # What was used of an API that is paid by the month: see store/sources/limits.py.
-meters = sa.Table(
+meters = table(
     "meters",
-    metadata,
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("month", sa.String(7), nullable=False),
+    *required(name=sa.Text, month=sa.String(7)),
     counter("requests"),
     counter("posts"),
     sa.PrimaryKeyConstraint("name", "month"),
 )
 
 # What lists name: threads of a board, articles of a site. It decides what was seen: see store/visits/items.py.
-items = sa.Table(
+items = table(
     "items",
-    metadata,
     own_id(),
     refers_to("sources"),
-    sa.Column("item_id", sa.Text, nullable=False),
-    sa.Column("url", sa.Text, nullable=False),
+    *required(item_id=sa.Text, url=sa.Text),
     sa.Column("title", sa.Text, nullable=False, server_default=""),
     sa.Column("mark", sa.Text, nullable=False, server_default=""),  # its state as the list described it
     sa.Column("published_at", Moment),  # as the list said
@@ -173,43 +150,36 @@ items = sa.Table(
     counter("posts"),
     counter("pages"),  # read since the list last named it as new
     sa.Column("resume_url", sa.Text),  # the page to read next; of a settled one, the page where reading ended
-    sa.Column("created_at", Moment, nullable=False),
-    sa.Column("updated_at", Moment, nullable=False),
+    *required(created_at=Moment, updated_at=Moment),
     sa.UniqueConstraint("source_id", "item_id"),
     sqlite_autoincrement=True,
 )
 sa.Index("ix_items_state", items.c.source_id, items.c.state, items.c.id)
 
 # How far the crawl of a list got: see crawl/checkpoint.py.
-checkpoints = sa.Table(
+checkpoints = table(
     "checkpoints",
-    metadata,
-    sa.Column("site", sa.Text, nullable=False),
-    sa.Column("board", sa.Text, nullable=False),
+    *required(site=sa.Text, board=sa.Text),
     refers_to("sources"),
     sa.Column("status", sa.String(10), nullable=False),  # running, completed or error
     sa.Column("error", sa.Text),
     counter("current_page"),  # list pages read by this crawl
     sa.Column("page_url", sa.Text),  # the list page to read next; None: the list was read to its end
     sa.Column("page_request", Json),  # the request, if it takes more than the address
-    sa.Column("last_thread_id", sa.Text),
-    sa.Column("last_thread_url", sa.Text),
+    *optional(last_thread_id=sa.Text, last_thread_url=sa.Text),
     sa.Column("stats", Json, nullable=False, server_default="{}"),
     sa.Column("seen_ids", Json, nullable=False, server_default="[]"),  # the latest ones; only a cache
-    sa.Column("min_id", sa.Text),
-    sa.Column("max_id", sa.Text),
+    *optional(min_id=sa.Text, max_id=sa.Text),
     sa.Column("started_at", Moment, nullable=False),  # of this crawl
     sa.Column("completed_at", Moment),  # the end of the last complete crawl
-    sa.Column("created_at", Moment, nullable=False),
-    sa.Column("updated_at", Moment, nullable=False),
+    *required(created_at=Moment, updated_at=Moment),
     sa.PrimaryKeyConstraint("site", "board"),
 )
 sa.Index("ix_checkpoints_source_id", checkpoints.c.source_id)
 
 # robots.txt, one row for each scheme, host and port: see access/robots.py.
-robots = sa.Table(
+robots = table(
     "robots",
-    metadata,
     sa.Column("origin", sa.Text, primary_key=True),
     sa.Column("status", sa.Integer, nullable=False),  # of the answer
     sa.Column("rules", sa.Text, nullable=False, server_default=""),
@@ -218,24 +188,18 @@ robots = sa.Table(
 
 
 # The listing of a community as a warm-up found it. It is only a cache: see crawl/warm_up.py.
-cached_listings = sa.Table(
+cached_listings = table(
     "cached_listings",
-    metadata,
     of_one_source(),
-    sa.Column("fetched_at", Moment, nullable=False),
-    sa.Column("expires_at", Moment, nullable=False),
-    sa.Column("posts", Json, nullable=False),
+    *required(fetched_at=Moment, expires_at=Moment, posts=Json),
 )
 sa.Index("ix_cached_listings_expires_at", cached_listings.c.expires_at)
 
-crawls = sa.Table(
+crawls = table(
     "crawls",
-    metadata,
     own_id(),
     refers_to("sources"),
-    sa.Column("started_at", Moment, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("outcome", sa.String(12), nullable=False),
+    *required(started_at=Moment, seconds=sa.Float, outcome=sa.String(12)),
     sa.Column("http_status", sa.Integer),
     counter("bytes"),
     counter("new"),
@@ -244,25 +208,21 @@ crawls = sa.Table(
     sa.Column("watermark_updated", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("truncated", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("gap", sa.Boolean, nullable=False, server_default=sa.false()),  # posts were missed
-    sa.Column("error_code", sa.Text),
-    sa.Column("error", sa.Text),
+    *optional(error_code=sa.Text, error=sa.Text),
+    sa.Column("trace", sa.String(32)),  # the id of its trace, which its events have as well
     sqlite_autoincrement=True,
 )
+sa.Index("ix_crawls_trace", crawls.c.trace)
 sa.Index("ix_crawls_source", crawls.c.source_id, crawls.c.id)
 sa.Index("ix_crawls_started_at", crawls.c.started_at)
 
 # Visits that were asked for, and their results, which are kept for a day: see store/sources/schedule.py.
-visit_tasks = sa.Table(
+visit_tasks = table(
     "visit_tasks",
-    metadata,
     sa.Column("id", sa.Text, primary_key=True),
     refers_to("sources"),
     sa.Column("created_at", Moment, nullable=False),
-    sa.Column("finished_at", Moment),
-    sa.Column("success", sa.Boolean),
-    sa.Column("article_count", sa.Integer),
-    sa.Column("duration_ms", sa.Integer),
-    sa.Column("error", sa.Text),
+    *optional(finished_at=Moment, success=sa.Boolean, article_count=sa.Integer, duration_ms=sa.Integer, error=sa.Text),
 )
 sa.Index("ix_visit_tasks_created_at", visit_tasks.c.created_at)
 sa.Index("ix_visit_tasks_source_id", visit_tasks.c.source_id)
@@ -271,34 +231,22 @@ sa.Index("ix_visit_tasks_source_id", visit_tasks.c.source_id)
 def _counted_visits() -> list[sa.Column[Any]]:
     """What the visits of a time brought. What cannot be counted afterwards is NULL if it was not recorded then."""
     return [
-        sa.Column("visits_ok", sa.Integer, nullable=False),
-        sa.Column("visits_unchanged", sa.Integer, nullable=False),
-        sa.Column("visits_empty", sa.Integer, nullable=False),
-        sa.Column("visits_failed", sa.Integer, nullable=False),
+        *required(visits_ok=sa.Integer, visits_unchanged=sa.Integer, visits_empty=sa.Integer, visits_failed=sa.Integer),
         sa.Column("seconds", sa.Float, nullable=False),  # of all visits together
-        sa.Column("posts_new", sa.Integer, nullable=False),
-        sa.Column("posts_updated", sa.Integer, nullable=False),
-        sa.Column("posts_duplicate", sa.Integer, nullable=False),
-        sa.Column("valid_posts_24h", sa.Integer),
-        sa.Column("sources_total", sa.Integer),
+        *required(posts_new=sa.Integer, posts_updated=sa.Integer, posts_duplicate=sa.Integer),
+        *optional(valid_posts_24h=sa.Integer, sources_total=sa.Integer),
         sa.Column("tiers", Json),  # how many sources are in each
     ]
 
 
 # By the hour and by the day, from midnight to midnight UTC; kept for ever.
-crawl_hours = sa.Table(
-    "crawl_hours", metadata, sa.Column("hour", Moment, primary_key=True, autoincrement=False), *_counted_visits()
-)
-crawl_days = sa.Table(
-    "crawl_days", metadata, sa.Column("day", Moment, primary_key=True, autoincrement=False), *_counted_visits()
-)
+crawl_hours = table("crawl_hours", sa.Column("hour", Moment, primary_key=True, autoincrement=False), *_counted_visits())
+crawl_days = table("crawl_days", sa.Column("day", Moment, primary_key=True, autoincrement=False), *_counted_visits())
 
 # What is or was wrong. An alert is raised while cleared_at is NULL.
-alerts = sa.Table(
+alerts = table(
     "alerts",
-    metadata,
     sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("detail", sa.Text, nullable=False),
-    sa.Column("raised_at", Moment, nullable=False),
+    *required(detail=sa.Text, raised_at=Moment),
     sa.Column("cleared_at", Moment),
 )

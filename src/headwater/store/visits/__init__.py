@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from headwater.ids import trace_id
 from headwater.model import Facts, Post, SavedVisit, StoredPost, Visit
 from headwater.store import posts, sources
 from headwater.store.sources import leases, schedule
 from headwater.store.sources.pool import QUIET, UNSEEN_FOR
-from headwater.store.sources.schedule import TaskResult
+from headwater.store.sources.schedule import FinishedTask
 from headwater.store.sql import columns, insert_into, json_text, json_value, portable
 
 ROLLING = 8.0  # how many visits an average covers
@@ -45,15 +46,15 @@ class VisitElsewhere(NamedTuple):
     source: str
     source_id: int
     outcome: str
-    new: int
-    updated: int
-    duplicates: int
-    watermark_updated: bool
-    truncated: bool
-    gap: bool
-    unfinished: bool
-    seconds: float
-    error: str | None
+    new: int = 0
+    updated: int = 0
+    duplicates: int = 0
+    watermark_updated: bool = False
+    truncated: bool = False
+    gap: bool = False
+    unfinished: bool = False
+    seconds: float = 0.0
+    error: str | None = None
 
 
 class _LeasedSource(NamedTuple):
@@ -116,7 +117,7 @@ _insert_crawl = portable(
         "crawls",
         (
             *("source_id", "started_at", "seconds", "outcome", "http_status", "bytes", "new", "updated"),
-            *("duplicates", "watermark_updated", "truncated", "gap", "error_code", "error"),
+            *("duplicates", "watermark_updated", "truncated", "gap", "error_code", "error", "trace"),
         ),
     )
 )
@@ -244,10 +245,10 @@ def _keeps_task(visit: Visit) -> bool:
     return visit.becomes is not None or visit.retry_at is not None
 
 
-def task_result(saved: SavedVisit, task_id: str) -> TaskResult:
+def task_result(saved: SavedVisit, task_id: str) -> FinishedTask:
     """Returns how the visit of a task went. Pure."""
     visit = saved.visit
-    return TaskResult(
+    return FinishedTask(
         task_id=task_id,
         success=visit.outcome in GOOD,
         article_count=sum(saved.count(change) for change in ("new", "edited", "touched", "same")),
@@ -341,14 +342,10 @@ def _crawl(one: SavedVisit) -> dict[str, Any]:
         "outcome": visit.outcome,
         "http_status": visit.http_status,
         "bytes": visit.bytes,
-        "new": one.count("new"),
-        "updated": one.count("edited") + one.count("touched"),
-        "duplicates": one.count("same"),
-        "watermark_updated": one.watermark_updated,
-        "truncated": visit.facts is not None and visit.facts.truncated,
-        "gap": visit.facts is not None and visit.facts.gap,
+        **one.brought(),
         "error_code": visit.error_code,
         "error": visit.error,
+        "trace": trace_id(visit.traceparent) if visit.traceparent else None,
     }
 
 
@@ -366,17 +363,4 @@ def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) 
 
 
 def _deleted(source_id: int) -> VisitElsewhere:
-    return VisitElsewhere(
-        source="",
-        source_id=source_id,
-        outcome="failed",
-        new=0,
-        updated=0,
-        duplicates=0,
-        watermark_updated=False,
-        truncated=False,
-        gap=False,
-        unfinished=False,
-        seconds=0.0,
-        error="The source is gone.",
-    )
+    return VisitElsewhere("", source_id, "failed", error="The source is gone.")

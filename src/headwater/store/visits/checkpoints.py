@@ -23,20 +23,20 @@ class CheckpointRow(NamedTuple):
     board: str
     source_id: int
     status: str
-    error: str | None
-    current_page: int
-    page_url: str | None
-    page_request: dict[str, Any] | None
-    last_thread_id: str | None
-    last_thread_url: str | None
-    stats: Mapping[str, int]
-    seen_ids: Sequence[str]
-    min_id: str | None
-    max_id: str | None
     started_at: datetime
-    completed_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    completed_at: datetime | None = None
+    error: str | None = None
+    current_page: int = 0
+    page_url: str | None = None
+    page_request: dict[str, Any] | None = None
+    last_thread_id: str | None = None
+    last_thread_url: str | None = None
+    stats: Mapping[str, int] = {}
+    seen_ids: Sequence[str] = ()
+    min_id: str | None = None
+    max_id: str | None = None
 
 
 class BoardCount(NamedTuple):

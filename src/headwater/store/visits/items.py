@@ -63,7 +63,7 @@ _put_waiting = portable(
 )
 _save = portable(
     """UPDATE items SET state = :state, attempts = :attempts, error = :error, posts = :posts, pages = :pages,
-        resume_url = :resume_url, updated_at = :now WHERE source_id = :source_id AND item_id = :item_id"""
+        resume_url = :resume_url, updated_at = :now WHERE source_id = :source_id AND item_id = :id"""
 )
 
 
@@ -103,15 +103,4 @@ def put_waiting(conn: Connection, source_id: int, fresh: Sequence[Item], now: da
 
 def save(conn: Connection, source_id: int, item: KnownItem, now: datetime) -> None:
     """Records how reading an item went."""
-    _save.once(
-        conn,
-        source_id=source_id,
-        item_id=item.id,
-        state=item.state,
-        attempts=item.attempts,
-        error=item.error,
-        posts=item.posts,
-        pages=item.pages,
-        resume_url=item.resume_url,
-        now=now,
-    )
+    _save.once(conn, source_id=source_id, now=now, **item._asdict())

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.migrations.pieces import partial_index, primary_key, refers_to, source_id, unique
-from headwater.store.tables.columns import Moment
+from headwater.store.migrations.pieces import counters, partial_index, primary_key, refers_to, source_id, unique
+from headwater.store.tables.columns import Moment, optional, required
 
 revision = "0003"
 down_revision = "0002"
@@ -14,18 +14,12 @@ def upgrade() -> None:
     op.create_table(
         "hub_subscriptions",
         source_id(),
-        sa.Column("hub", sa.Text(), nullable=False),
-        sa.Column("topic", sa.Text(), nullable=False),
-        sa.Column("callback_id", sa.Text(), nullable=False),
-        sa.Column("secret", sa.Text(), nullable=False),
-        sa.Column("state", sa.String(length=12), nullable=False),
-        sa.Column("active_since", Moment(), nullable=True),
-        sa.Column("lease_until", Moment(), nullable=True),
+        *required(hub=sa.Text, topic=sa.Text, callback_id=sa.Text, secret=sa.Text, state=sa.String(12)),
+        *optional(active_since=Moment, lease_until=Moment),
         sa.Column("next_try_at", Moment(), nullable=False),
-        sa.Column("failures", sa.Integer(), server_default="0", nullable=False),
+        *counters("failures"),
         sa.Column("trust", sa.Integer(), server_default="1", nullable=False),
-        sa.Column("last_push_at", Moment(), nullable=True),
-        sa.Column("last_error", sa.Text(), nullable=True),
+        *optional(last_push_at=Moment, last_error=sa.Text),
         refers_to("hub_subscriptions", "source_id", "sources"),
         primary_key("hub_subscriptions", "source_id"),
         unique("hub_subscriptions", "callback_id"),

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.migrations.pieces import cursors, event_facts, own_id, partial_index, primary_key, unique
-from headwater.store.tables.columns import Json, Moment
+from headwater.store.migrations.pieces import counters, cursors, event_facts, own_id, partial_index, primary_key, unique
+from headwater.store.tables.columns import Json, Moment, optional, required
 
 revision = "0004"
 down_revision = "0003"
@@ -21,8 +21,7 @@ def upgrade() -> None:
     _partition_cursors(dialect)
     op.create_table(
         "consumer_inbox",
-        sa.Column("consumer", sa.Text(), nullable=False),
-        sa.Column("event_id", sa.String(36), nullable=False),
+        *required(consumer=sa.Text, event_id=sa.String(36)),
         primary_key("consumer_inbox", "consumer", "event_id"),
         sqlite_with_rowid=False,
     )
@@ -87,19 +86,13 @@ def _make_dead_letters() -> None:
     op.create_table(
         "event_dlq",
         own_id(),
-        sa.Column("consumer", sa.Text(), nullable=False),
-        sa.Column("partition", sa.Integer(), nullable=False),
-        sa.Column("state", sa.String(10), nullable=False),
+        *required(consumer=sa.Text, partition=sa.Integer, state=sa.String(10)),
         *event_facts(),
         sa.Column("payload", Json, nullable=False),
         sa.Column("traceparent", sa.Text()),
         sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("error", sa.Text()),
-        sa.Column("first_failed_at", Moment()),
-        sa.Column("last_failed_at", Moment()),
-        sa.Column("next_try_at", Moment()),
-        sa.Column("settled_at", Moment()),
+        *counters("attempts"),
+        *optional(error=sa.Text, first_failed_at=Moment, last_failed_at=Moment, next_try_at=Moment, settled_at=Moment),
         primary_key("event_dlq", "id"),
         unique("event_dlq", "consumer", "event_id"),
         sqlite_autoincrement=True,

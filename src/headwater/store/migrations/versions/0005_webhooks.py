@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import (
+    counters,
     event_facts,
     of_user,
     own_id,
@@ -13,7 +14,7 @@ from headwater.store.migrations.pieces import (
     tenant_and_user,
     unique,
 )
-from headwater.store.tables.columns import BigId, Json, Moment
+from headwater.store.tables.columns import BigId, Json, Moment, optional, required
 
 revision = "0005"
 down_revision = "0004"
@@ -47,14 +48,10 @@ def _make_webhooks() -> None:
         sa.Column("secret", sa.LargeBinary(), nullable=False),
         sa.Column("state", sa.String(8), server_default="active", nullable=False),
         sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("next_try_at", Moment()),
-        sa.Column("lease_owner", sa.Text()),
-        sa.Column("lease_until", Moment()),
-        sa.Column("failures", sa.Integer(), server_default="0", nullable=False),
+        *optional(next_try_at=Moment, lease_owner=sa.Text, lease_until=Moment),
+        *counters("failures"),
         sa.Column("slow", sa.Boolean(), server_default=sa.false(), nullable=False),
-        sa.Column("failing_since", Moment()),
-        sa.Column("last_error", sa.Text()),
-        sa.Column("last_delivered_at", Moment()),
+        *optional(failing_since=Moment, last_error=sa.Text, last_delivered_at=Moment),
         of_user("webhooks"),
         primary_key("webhooks", "id"),
         sqlite_autoincrement=True,
@@ -69,19 +66,13 @@ def _make_deliveries() -> None:
         own_id(),
         sa.Column("webhook_id", BigId, nullable=False),
         sa.Column("state", sa.String(10), server_default="waiting", nullable=False),
-        sa.Column("xid", BigId, nullable=False),
-        sa.Column("log_id", BigId, nullable=False),
+        *required(xid=BigId, log_id=BigId),
         *event_facts(),
         sa.Column("traceparent", sa.Text()),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("payload", Json, nullable=False),
-        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("first_tried_at", Moment()),
-        sa.Column("last_tried_at", Moment()),
-        sa.Column("seconds", sa.Float()),
-        sa.Column("http_status", sa.Integer()),
-        sa.Column("error", sa.Text()),
-        sa.Column("settled_at", Moment()),
+        *required(created_at=Moment, payload=Json),
+        *counters("attempts"),
+        *optional(first_tried_at=Moment, last_tried_at=Moment, seconds=sa.Float),
+        *optional(http_status=sa.Integer, error=sa.Text, settled_at=Moment),
         refers_to("webhook_deliveries", "webhook_id", "webhooks"),
         primary_key("webhook_deliveries", "id"),
         unique("webhook_deliveries", "webhook_id", "event_id"),

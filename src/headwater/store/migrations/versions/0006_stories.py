@@ -12,7 +12,7 @@ from headwater.store.migrations.pieces import (
     tenant_and_user,
     unique,
 )
-from headwater.store.tables.columns import BigId, Moment
+from headwater.store.tables.columns import BigId, Moment, optional, required
 
 revision = "0006"
 down_revision = "0005"
@@ -21,16 +21,10 @@ down_revision = "0005"
 def upgrade() -> None:
     op.create_table(
         "story_members",
-        sa.Column("seq", BigId, nullable=False),
-        sa.Column("post_id", BigId, nullable=False),
-        sa.Column("story_id", BigId, nullable=False),
-        sa.Column("repeat_id", BigId, nullable=False),
-        sa.Column("rule", sa.String(10), nullable=False),
-        sa.Column("score", sa.Float(), nullable=False),
-        sa.Column("why", sa.Text(), nullable=False),
+        *required(seq=BigId, post_id=BigId, story_id=BigId, repeat_id=BigId),
+        *required(rule=sa.String(10), score=sa.Float, why=sa.Text),
         source_id(),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("decided_at", Moment(), nullable=False),
+        *required(created_at=Moment, decided_at=Moment),
         refers_to("story_members", "post_id", "posts"),
         primary_key("story_members", "seq"),
         unique("story_members", "post_id"),
@@ -41,14 +35,8 @@ def upgrade() -> None:
     op.create_table(
         "story_decisions",
         own_id(),
-        sa.Column("decided_at", Moment(), nullable=False),
-        sa.Column("action", sa.String(10), nullable=False),
-        sa.Column("story_id", BigId, nullable=False),
-        sa.Column("post_id", BigId, nullable=False),
-        sa.Column("rule", sa.String(10)),
-        sa.Column("score", sa.Float()),
-        sa.Column("why", sa.Text()),
-        sa.Column("user_id", BigId),
+        *required(decided_at=Moment, action=sa.String(10), story_id=BigId, post_id=BigId),
+        *optional(rule=sa.String(10), score=sa.Float, why=sa.Text, user_id=BigId),
         primary_key("story_decisions", "id"),
         sqlite_autoincrement=True,
     )
@@ -56,9 +44,7 @@ def upgrade() -> None:
     op.create_index("ix_story_decisions_post", "story_decisions", ["post_id", "id"])
     op.create_table(
         "posts_apart",
-        sa.Column("post_id", BigId, nullable=False),
-        sa.Column("parting_id", BigId, nullable=False),
-        sa.Column("side", BigId, nullable=False),
+        *required(post_id=BigId, parting_id=BigId, side=BigId),
         refers_to("posts_apart", "post_id", "posts"),
         primary_key("posts_apart", "post_id", "parting_id"),
     )
@@ -66,8 +52,7 @@ def upgrade() -> None:
     op.create_table(
         "fold_settings",
         *tenant_and_user(),
-        sa.Column("level", sa.String(10), nullable=False),
-        sa.Column("threshold", sa.Float(), nullable=False),
+        *required(level=sa.String(10), threshold=sa.Float),
         of_user("fold_settings"),
         primary_key("fold_settings", "tenant_id", "user_id"),
     )

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import counted_visits, partial_index, primary_key
-from headwater.store.tables.columns import Json, Moment
+from headwater.store.tables.columns import Json, Moment, required
 
 revision = "0007"
 down_revision = "0006"
@@ -28,9 +28,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "alerts",
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("detail", sa.Text(), nullable=False),
-        sa.Column("raised_at", Moment(), nullable=False),
+        *required(name=sa.Text, detail=sa.Text, raised_at=Moment),
         sa.Column("cleared_at", Moment()),
         primary_key("alerts", "name"),
     )

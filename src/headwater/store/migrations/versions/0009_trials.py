@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import primary_key
-from headwater.store.tables.columns import Moment
+from headwater.store.tables.columns import Moment, required
 
 revision = "0009"
 down_revision = "0008"
@@ -13,11 +13,7 @@ down_revision = "0008"
 def upgrade() -> None:
     op.create_table(
         "consumer_trials",
-        sa.Column("consumer", sa.Text(), nullable=False),
-        sa.Column("partition", sa.Integer(), nullable=False),
-        sa.Column("event_id", sa.Text(), nullable=False),
-        sa.Column("tries", sa.Integer(), nullable=False),
-        sa.Column("began_at", Moment(), nullable=False),
+        *required(consumer=sa.Text, partition=sa.Integer, event_id=sa.Text, tries=sa.Integer, began_at=Moment),
         primary_key("consumer_trials", "consumer", "partition", "event_id"),
     )
 

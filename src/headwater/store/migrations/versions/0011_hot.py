@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import counted_visits, primary_key, refers_to, source_id
-from headwater.store.tables.columns import BigId, Json, Moment
+from headwater.store.tables.columns import BigId, Json, Moment, optional, required
 
 revision = "0011"
 down_revision = "0010"
@@ -25,19 +25,13 @@ def _hot_posts() -> None:
         "posts_hot",
         sa.Column("id", BigId, autoincrement=False, nullable=False),
         source_id(),
-        sa.Column("source_post_id", sa.Text(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
+        *required(source_post_id=sa.Text, version=sa.Integer),
         sa.Column("url", sa.Text()),
-        sa.Column("title", sa.Text(), nullable=False),
-        sa.Column("content", sa.Text(), nullable=False),
+        *required(title=sa.Text, content=sa.Text),
         sa.Column("author", sa.Text()),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("fetched_at", Moment(), nullable=False),
-        sa.Column("score", sa.Integer()),
-        sa.Column("num_comments", sa.Integer()),
-        sa.Column("lang", sa.Text()),
-        sa.Column("extra", Json, nullable=False),
-        sa.Column("expires_at", Moment(), nullable=False),
+        *required(created_at=Moment, fetched_at=Moment),
+        *optional(score=sa.Integer, num_comments=sa.Integer, lang=sa.Text),
+        *required(extra=Json, expires_at=Moment),
         refers_to("posts_hot", "id", "posts"),
         primary_key("posts_hot", "id"),
     )
@@ -56,9 +50,7 @@ def _cached_listings() -> None:
     op.create_table(
         "cached_listings",
         source_id(autoincrement=False),
-        sa.Column("fetched_at", Moment(), nullable=False),
-        sa.Column("expires_at", Moment(), nullable=False),
-        sa.Column("posts", Json, nullable=False),
+        *required(fetched_at=Moment, expires_at=Moment, posts=Json),
         refers_to("cached_listings", "source_id", "sources"),
         primary_key("cached_listings", "source_id"),
     )
@@ -74,9 +66,7 @@ def _days_and_minutes() -> None:
     )
     op.create_table(
         "budget_use",
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("minute", Moment(), nullable=False),
-        sa.Column("used", sa.Integer(), nullable=False),
+        *required(name=sa.Text, minute=Moment, used=sa.Integer),
         primary_key("budget_use", "name", "minute"),
     )
 

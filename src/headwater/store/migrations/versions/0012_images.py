@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.migrations.pieces import own_id, partial_index, primary_key, refers_to, source_id, unique
-from headwater.store.tables.columns import BigId, Json, Moment
+from headwater.store.migrations.pieces import counters, own_id, partial_index, primary_key, refers_to, source_id, unique
+from headwater.store.tables.columns import BigId, Json, Moment, optional, required
 
 revision = "0012"
 down_revision = "0011"
@@ -14,25 +14,12 @@ def upgrade() -> None:
     op.create_table(
         "images",
         own_id(),
-        sa.Column("url_key", sa.LargeBinary(), nullable=False),
-        sa.Column("url", sa.Text(), nullable=False),
-        sa.Column("host", sa.Text(), nullable=False),
-        sa.Column("state", sa.String(10), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("next_try_at", Moment(), nullable=True),
-        sa.Column("lease_owner", sa.Text(), nullable=True),
-        sa.Column("lease_until", Moment(), nullable=True),
-        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("tried_at", Moment(), nullable=True),
-        sa.Column("error_code", sa.Text(), nullable=True),
-        sa.Column("error", sa.Text(), nullable=True),
-        sa.Column("saved_at", Moment(), nullable=True),
-        sa.Column("content_hash", sa.String(64), nullable=True),
-        sa.Column("path", sa.Text(), nullable=True),
-        sa.Column("type", sa.String(20), nullable=True),
-        sa.Column("size", sa.Integer(), nullable=True),
-        sa.Column("width", sa.Integer(), nullable=True),
-        sa.Column("height", sa.Integer(), nullable=True),
+        *required(url_key=sa.LargeBinary, url=sa.Text, host=sa.Text, state=sa.String(10), created_at=Moment),
+        *optional(next_try_at=Moment, lease_owner=sa.Text, lease_until=Moment),
+        *counters("attempts"),
+        *optional(tried_at=Moment, error_code=sa.Text, error=sa.Text),
+        *optional(saved_at=Moment, content_hash=sa.String(64), path=sa.Text, type=sa.String(20)),
+        *optional(size=sa.Integer, width=sa.Integer, height=sa.Integer),
         sa.Column("metadata", Json, server_default="{}", nullable=False),
         primary_key("images", "id"),
         unique("images", "url_key"),
@@ -43,8 +30,7 @@ def upgrade() -> None:
     partial_index("ix_images_settled", "images", ["state", "id"], "state <> 'waiting'")
     op.create_table(
         "post_images",
-        sa.Column("post_id", BigId, nullable=False),
-        sa.Column("image_id", BigId, nullable=False),
+        *required(post_id=BigId, image_id=BigId),
         source_id(),
         sa.Column("place", sa.Integer(), nullable=False),
         sa.Column("alt", sa.Text(), server_default="", nullable=False),

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.migrations.pieces import primary_key
-from headwater.store.tables.columns import Moment
+from headwater.store.migrations.pieces import counters, primary_key
+from headwater.store.tables.columns import Moment, required
 
 revision = "0013"
 down_revision = "0012"
@@ -13,17 +13,13 @@ down_revision = "0012"
 def upgrade() -> None:
     op.create_table(
         "meters",
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("month", sa.String(7), nullable=False),
-        sa.Column("requests", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("posts", sa.Integer(), server_default="0", nullable=False),
+        *required(name=sa.Text, month=sa.String(7)),
+        *counters("requests", "posts"),
         primary_key("meters", "name", "month"),
     )
     op.create_table(
         "secrets",
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("sealed", sa.LargeBinary(), nullable=False),
-        sa.Column("changed_at", Moment(), nullable=False),
+        *required(name=sa.Text, sealed=sa.LargeBinary, changed_at=Moment),
         primary_key("secrets", "name"),
     )
 

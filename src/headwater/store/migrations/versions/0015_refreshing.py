@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.migrations.pieces import partial_index, primary_key, refers_to, source_id
-from headwater.store.tables.columns import Moment
+from headwater.store.migrations.pieces import partial_index, primary_key, refers_to, source_aliases, source_id
+from headwater.store.tables.columns import Moment, optional, required
 
 revision = "0015"
 down_revision = "0014"
@@ -15,7 +15,7 @@ _UNKNOWN_KEY = "unknown:"
 
 def upgrade() -> None:
     for column in (
-        sa.Column("credential_key", sa.Text(), server_default="", nullable=False),
+        _credential_key(),
         sa.Column("chosen_seconds", sa.Integer()),
         sa.Column("chosen_by_all", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("not_before", Moment()),
@@ -27,14 +27,7 @@ def upgrade() -> None:
     partial_index("ix_sources_asked", "sources", ["asked_at"], "asked_at IS NOT NULL")
     _make_unique(["address"], ["address", "credential_key"])
     _rename_aliases()
-    op.create_table(
-        "source_aliases",
-        sa.Column("address", sa.Text(), nullable=False),
-        sa.Column("credential_key", sa.Text(), server_default="", nullable=False),
-        source_id(),
-        refers_to("source_aliases", "source_id", "sources"),
-        primary_key("source_aliases", "address", "credential_key"),
-    )
+    source_aliases(*required(address=sa.Text), _credential_key())
     op.execute(
         """INSERT INTO source_aliases (address, credential_key, source_id)
         SELECT a.address, s.credential_key, a.source_id FROM old_aliases a JOIN sources s ON s.id = a.source_id"""
@@ -49,16 +42,18 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         source_id(),
         sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("finished_at", Moment()),
-        sa.Column("success", sa.Boolean()),
-        sa.Column("article_count", sa.Integer()),
-        sa.Column("duration_ms", sa.Integer()),
-        sa.Column("error", sa.Text()),
+        *optional(
+            finished_at=Moment, success=sa.Boolean, article_count=sa.Integer, duration_ms=sa.Integer, error=sa.Text
+        ),
         refers_to("visit_tasks", "source_id", "sources"),
         primary_key("visit_tasks", "id"),
     )
     op.create_index("ix_visit_tasks_created_at", "visit_tasks", ["created_at"])
     op.create_index("ix_visit_tasks_source_id", "visit_tasks", ["source_id"])
+
+
+def _credential_key() -> sa.Column[str]:
+    return sa.Column("credential_key", sa.Text(), server_default="", nullable=False)
 
 
 def downgrade() -> None:
@@ -72,13 +67,7 @@ def downgrade() -> None:
                 AND (o.credential_key <> '', o.id) < (sources.credential_key <> '', sources.id))"""
     )
     _rename_aliases()
-    op.create_table(
-        "source_aliases",
-        sa.Column("address", sa.Text(), nullable=False),
-        source_id(),
-        refers_to("source_aliases", "source_id", "sources"),
-        primary_key("source_aliases", "address"),
-    )
+    source_aliases(*required(address=sa.Text))
     op.execute(
         """INSERT INTO source_aliases (address, source_id) SELECT address, source_id FROM old_aliases a
         WHERE credential_key = (SELECT min(o.credential_key) FROM old_aliases o WHERE o.address = a.address)"""

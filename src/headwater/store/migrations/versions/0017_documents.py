@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import of_user, primary_key, tenant_and_user
-from headwater.store.tables.columns import Json, Moment
+from headwater.store.tables.columns import Json, Moment, optional, required
 
 revision = "0017"
 down_revision = "0016"
@@ -103,12 +103,9 @@ def upgrade() -> None:
         "fold_runs",
         sa.Column("task_id", sa.String(36), nullable=False),
         *tenant_and_user(),
-        sa.Column("status", sa.String(10), nullable=False),
-        sa.Column("post_ids", Json, nullable=False),
-        sa.Column("result", Json),
-        sa.Column("error", sa.Text()),
-        sa.Column("started_at", Moment(), nullable=False),
-        sa.Column("lease_until", Moment(), nullable=False),
+        *required(status=sa.String(10), post_ids=Json),
+        *optional(result=Json, error=sa.Text),
+        *required(started_at=Moment, lease_until=Moment),
         sa.Column("finished_at", Moment()),
         of_user("fold_runs"),
         primary_key("fold_runs", "task_id"),

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import own_id, primary_key, refers_to, unique
-from headwater.store.tables.columns import BigId, Json, Moment
+from headwater.store.tables.columns import BigId, Json, Moment, required
 
 revision = "0018"
 down_revision = "0017"
@@ -21,11 +21,7 @@ def upgrade() -> None:
         own_id(),
         sa.Column("tenant_id", BigId, nullable=False),
         sa.Column("user_id", BigId),
-        sa.Column("parted_at", Moment(), nullable=False),
-        sa.Column("action", sa.String(10), nullable=False),
-        sa.Column("story_id", BigId, nullable=False),
-        sa.Column("post_id", BigId, nullable=False),
-        sa.Column("members", Json, nullable=False),
+        *required(parted_at=Moment, action=sa.String(10), story_id=BigId, post_id=BigId, members=Json),
         refers_to("story_partings", "tenant_id", "tenants"),
         primary_key("story_partings", "id"),
         unique("story_partings", "tenant_id", "id"),
@@ -34,10 +30,7 @@ def upgrade() -> None:
     op.create_index("ix_story_partings_story", "story_partings", ["tenant_id", "story_id", "id"])
     op.create_table(
         "story_sides",
-        sa.Column("tenant_id", BigId, nullable=False),
-        sa.Column("post_id", BigId, nullable=False),
-        sa.Column("parting_id", BigId, nullable=False),
-        sa.Column("side", BigId, nullable=False),
+        *required(tenant_id=BigId, post_id=BigId, parting_id=BigId, side=BigId),
         refers_to("story_sides", "tenant_id", "tenants"),
         refers_to("story_sides", "post_id", "posts"),
         sa.ForeignKeyConstraint(

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import of_user, own_id, primary_key, refers_to, tenant_and_user, unique
-from headwater.store.tables.columns import BigId, Json, Moment
+from headwater.store.tables.columns import BigId, Json, Moment, required
 
 revision = "0019"
 down_revision = "0018"
@@ -37,11 +37,7 @@ def upgrade() -> None:
         "invitations",
         own_id(),
         *tenant_and_user(),
-        sa.Column("email", sa.Text(), nullable=False),
-        sa.Column("role", sa.String(20), nullable=False),
-        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("expires_at", Moment(), nullable=False),
+        *required(email=sa.Text, role=sa.String(20), token_hash=sa.LargeBinary, created_at=Moment, expires_at=Moment),
         of_user("invitations"),
         primary_key("invitations", "id"),
         unique("invitations", "token_hash"),
@@ -50,9 +46,7 @@ def upgrade() -> None:
     op.create_table(
         "identities",
         *tenant_and_user(),
-        sa.Column("issuer", sa.Text(), nullable=False),
-        sa.Column("subject", sa.Text(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
+        *required(issuer=sa.Text, subject=sa.Text, created_at=Moment),
         of_user("identities"),
         primary_key("identities", "tenant_id", "issuer", "subject"),
     )
@@ -62,12 +56,8 @@ def upgrade() -> None:
         "refresh_tokens",
         own_id(),
         *tenant_and_user(),
-        sa.Column("client_id", BigId, nullable=False),
-        sa.Column("family", sa.String(36), nullable=False),
-        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
-        sa.Column("scopes", Json, nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("expires_at", Moment(), nullable=False),
+        *required(client_id=BigId, family=sa.String(36), token_hash=sa.LargeBinary, scopes=Json),
+        *required(created_at=Moment, expires_at=Moment),
         sa.Column("spent_at", Moment()),
         of_user("refresh_tokens"),
         refers_to("refresh_tokens", "client_id", "api_tokens"),

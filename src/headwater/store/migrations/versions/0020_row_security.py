@@ -7,8 +7,8 @@ table that has a tenant (`store/row_security.py`).
 import sqlalchemy as sa
 from alembic import op
 
-from headwater.store.migrations.pieces import own_id, partial_index, primary_key, refers_to, unique
-from headwater.store.tables.columns import BigId, Json, Moment
+from headwater.store.migrations.pieces import counters, own_id, partial_index, primary_key, refers_to, unique
+from headwater.store.tables.columns import BigId, Json, Moment, optional, required
 
 revision = "0020"
 down_revision = "0019"
@@ -71,24 +71,15 @@ def _rebuild(tenant: str, *, of_tenant: bool) -> None:
         own_id(),
         sa.Column("webhook_id", BigId, nullable=False),
         sa.Column("state", sa.String(10), server_default="waiting", nullable=False),
-        sa.Column("xid", BigId, nullable=False),
-        sa.Column("log_id", BigId, nullable=False),
-        sa.Column("event_id", sa.String(36), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("key", sa.Text(), nullable=False),
+        *required(xid=BigId, log_id=BigId, event_id=sa.String(36), kind=sa.Text, version=sa.Integer, key=sa.Text),
         sa.Column("tenant_id", BigId, nullable=not of_tenant),
         sa.Column("user_id", BigId),
         sa.Column("payload", Json, nullable=False),
         sa.Column("traceparent", sa.Text()),
         sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("first_tried_at", Moment()),
-        sa.Column("last_tried_at", Moment()),
-        sa.Column("seconds", sa.Float()),
-        sa.Column("http_status", sa.Integer()),
-        sa.Column("error", sa.Text()),
-        sa.Column("settled_at", Moment()),
+        *counters("attempts"),
+        *optional(first_tried_at=Moment, last_tried_at=Moment, seconds=sa.Float),
+        *optional(http_status=sa.Integer, error=sa.Text, settled_at=Moment),
     ]
     of_webhook = (
         sa.ForeignKeyConstraint(

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import primary_key
-from headwater.store.tables.columns import BigId, Json
+from headwater.store.tables.columns import BigId, Json, required
 
 revision = "0021"
 down_revision = "0020"
@@ -19,16 +19,13 @@ def upgrade() -> None:
     op.create_index("ix_story_members_arrival", "story_members", ["story_id", "seq"])
     op.create_table(
         "story_news",
-        sa.Column("post_id", BigId, nullable=False),
-        sa.Column("new", Json, nullable=False),
-        sa.Column("against", Json, nullable=False),
+        *required(post_id=BigId, new=Json, against=Json),
         _of_member("story_news", "post_id"),
         primary_key("story_news", "post_id"),
     )
     op.create_table(
         "story_echoes",
-        sa.Column("post_id", BigId, nullable=False),
-        sa.Column("of_post_id", BigId, nullable=False),
+        *required(post_id=BigId, of_post_id=BigId),
         _of_member("story_echoes", "post_id"),
         _of_member("story_echoes", "of_post_id"),
         primary_key("story_echoes", "post_id", "of_post_id"),

@@ -3,6 +3,7 @@ import { keepTimesRight } from "./times.js";
 import { keepLive } from "./live.js";
 import { takeOverPosts } from "./posts.js";
 import { takeOverSources } from "./sources.js";
+import { watchFleet } from "./fleet.js";
 import { listenForKeys } from "./keys.js";
 
 document.documentElement.classList.add("has-script");
@@ -12,3 +13,4 @@ takeOverPosts();
 takeOverSources();
 listenForKeys();
 keepLive();
+watchFleet();

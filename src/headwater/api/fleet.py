@@ -1,0 +1,104 @@
+"""`/api/miners`, `/api/miner-models`, `/api/treasury` and `/analytics/main`: machines, coins, what they come to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+
+from headwater.app.fleet import miners, portfolio, treasury
+from headwater.app.fleet.miners import MinerChange, MinerJson, MinerModelJson, MinerModelsJson, NewMiner
+from headwater.app.fleet.portfolio import AnalyticsJson
+from headwater.app.fleet.treasury import Method, NewTrade, SettledTradeJson, TradeJson, TradesJson
+from headwater.app.shapes import PageJson, shaped
+from headwater.http import routes
+from headwater.http.auth import CurrentReader, needs
+from headwater.http.problems import refusals
+from headwater.http.routes import Cursor, Id, JsonRoute, Limit
+from headwater.http.state import WithParts
+
+router = APIRouter(tags=["fleet"], route_class=JsonRoute)
+
+IdempotencyKey = Annotated[
+    str, Header(alias="Idempotency-Key", description="a text that is new for each trade; required")
+]
+
+
+@router.get("/api/miner-models", summary="List the models of machines", dependencies=[needs("miners:read")])
+async def list_models(parts: WithParts) -> MinerModelsJson:
+    """The catalogue, which everybody shares, by maker and name."""
+    return {"items": [shaped(MinerModelJson, one) for one in await parts.db.read(miners.models)]}
+
+
+@router.get("/api/miners", summary="List your machines", dependencies=[needs("miners:read")])
+async def list_miners(
+    parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
+) -> PageJson[MinerJson]:
+    """In the order in which they were added."""
+    found = await parts.db.read(miners.page, reader, after=routes.id_in(cursor), limit=limit + 1)
+    return routes.page_of(MinerJson, found, limit, routes.cursor_of_row)
+
+
+@router.post("/api/miners", status_code=201, summary="Add machines", dependencies=[needs("miners:write")])
+async def add_miner(parts: WithParts, reader: CurrentReader, wanted: NewMiner) -> MinerJson:
+    """Machines of one kind at one place are one entry. What you do not give is as the model has it."""
+    return shaped(MinerJson, await parts.db.write(miners.add, reader, wanted, parts.now()))
+
+
+@router.get("/api/miners/{miner_id}", summary="Show machines", dependencies=[needs("miners:read")])
+async def show_miner(parts: WithParts, reader: CurrentReader, miner_id: Id) -> MinerJson:
+    """With their revision, which a change can name."""
+    return shaped(MinerJson, await parts.db.read(miners.find, reader, miner_id))
+
+
+@router.patch(
+    "/api/miners/{miner_id}",
+    summary="Change machines",
+    responses=refusals(409),
+    dependencies=[needs("miners:write")],
+)
+async def change_miner(parts: WithParts, reader: CurrentReader, miner_id: Id, wanted: MinerChange) -> MinerJson:
+    """Only the fields that are given change; of two changes of one field, the later one holds. With `revision`, it is
+    a 409 if somebody changed the machines since you read them, and nothing changes."""
+    return shaped(MinerJson, await parts.db.write(miners.change, reader, miner_id, wanted, parts.now()))
+
+
+@router.delete(
+    "/api/miners/{miner_id}", status_code=204, summary="Remove machines", dependencies=[needs("miners:write")]
+)
+async def remove_miner(parts: WithParts, reader: CurrentReader, miner_id: Id) -> None:
+    """What they earned and cost before is not changed by it."""
+    await parts.db.write(miners.remove, reader, miner_id, parts.now())
+
+
+@router.post(
+    "/api/treasury/trade", status_code=201, summary="Enter a trade of coins", dependencies=[needs("treasury:write")]
+)
+async def enter_trade(
+    parts: WithParts, reader: CurrentReader, wanted: NewTrade, idempotency_key: IdempotencyKey = ""
+) -> TradeJson:
+    """Send it again with the same `Idempotency-Key` if you do not know whether it arrived: it is entered once, and the
+    answer is the same. The same key with another trade is a 422. So is a sale of more than there is at that time."""
+    entered = await parts.db.write(treasury.trade, reader, wanted, idempotency_key, parts.now())
+    return shaped(TradeJson, entered)
+
+
+@router.get("/api/treasury/trades", summary="List your trades", dependencies=[needs("treasury:read")])
+async def list_trades(
+    parts: WithParts,
+    reader: CurrentReader,
+    method: Annotated[Method, Query(description="which coins a sale takes")] = "average",
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> TradesJson:
+    """The newest first, each with what it made and what was there after it."""
+    before = routes.id_in(cursor)
+    found = await parts.db.read(treasury.page, reader, method, before=before, limit=limit + 1)
+    return {"method": method, **routes.page_of(SettledTradeJson, found, limit, routes.cursor_of_row)}
+
+
+@router.get("/analytics/main", summary="What your machines and coins come to", dependencies=[needs("treasury:read")])
+async def show_portfolio(parts: WithParts, reader: CurrentReader) -> AnalyticsJson:
+    """As it was last calculated. Every change of machines, trades or the market has it calculated again, which takes a
+    moment: until then `is_current` is false. Without figures of the market there is no revenue; `missing` says so."""
+    return portfolio.as_json(await portfolio.main(parts.db, parts.cache, reader))

@@ -1,0 +1,34 @@
+"""`/api/intelligence`: what can be known about the days to come."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from headwater.app import market
+from headwater.app.market import HORIZON_DAYS, ForecastJson
+from headwater.app.shapes import shaped
+from headwater.http.auth import needs
+from headwater.http.problems import refusals
+from headwater.http.routes import JsonRoute
+from headwater.http.state import WithParts
+
+router = APIRouter(prefix="/api", tags=["market"], route_class=JsonRoute)
+
+
+@router.get(
+    "/intelligence/forecast",
+    summary="Ask what is expected of price, difficulty and hashprice",
+    responses=refusals(404),
+    dependencies=[needs("market:read")],
+)
+async def show_forecast(
+    parts: WithParts,
+    days: Annotated[int, Query(ge=1, le=HORIZON_DAYS, description="how many days ahead")] = HORIZON_DAYS,
+) -> ForecastJson:
+    """The price is as on the last known day, because no method that was tried knows more; what is forecast is how far
+    off that may be. `past` has the ranges of the last weeks and whether they held. Without figures of the market it is
+    a 404."""
+    found = await parts.db.read(market.current_forecast, parts.now())
+    return shaped(ForecastJson, found._replace(days=found.days[:days]))

@@ -1,0 +1,1 @@
+"""The operator's desk: machines, trades, and what they come to."""

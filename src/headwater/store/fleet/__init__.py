@@ -1,0 +1,1 @@
+"""What a mining operator needs: the market's daily figures and what is forecast from them."""

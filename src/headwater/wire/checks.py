@@ -1,0 +1,119 @@
+"""What follows from the settings alone: whether they can be used together, lists, addresses, budgets."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from headwater.accounts import openid
+from headwater.accounts.scopes import SCOPES
+from headwater.coordination.rate_limits import Limit
+from headwater.errors import BadSetting
+from headwater.fetch.guard import parse_allow
+from headwater.settings import Settings
+from headwater.store.sources.limits import Budget, MonthlyAllowance
+
+
+def check(settings: Settings) -> None:
+    """Raises BadSetting if settings are wrong or contradict each other."""
+    if settings.lease_seconds <= settings.visit_seconds:
+        raise BadSetting(
+            "HEADWATER_LEASE_SECONDS must be more than HEADWATER_VISIT_SECONDS, or two visits could overlap."
+        )
+    parse_allow(settings.allow_private_networks)
+    networks(settings.trusted_proxies)
+    scope_limits(settings.rate_limits)
+    if bool(settings.jwt_issuer) != bool(settings.jwt_keys_url):
+        raise BadSetting("HEADWATER_JWT_ISSUER and HEADWATER_JWT_KEYS_URL go together: set both or none.")
+    if settings.secret_key and settings.secret_key_command:
+        raise BadSetting("HEADWATER_SECRET_KEY and HEADWATER_SECRET_KEY_COMMAND contradict each other: set one.")
+    if bool(settings.tls_certificate) != bool(settings.tls_key):
+        raise BadSetting("HEADWATER_TLS_CERTIFICATE and HEADWATER_TLS_KEY go together: set both or none.")
+    if settings.tls_certificate and not is_https(settings):
+        raise BadSetting("HEADWATER_PUBLIC_URL begins with http:, and HEADWATER_TLS_CERTIFICATE makes it https:.")
+    _check_oidc(settings)
+    if bool(settings.reddit_client_id) != bool(settings.reddit_client_secret):
+        raise BadSetting("HEADWATER_REDDIT_CLIENT_ID and HEADWATER_REDDIT_CLIENT_SECRET go together: set both or none.")
+    if settings.kafka_bootstrap_servers and settings.store_url().startswith("sqlite"):
+        raise BadSetting("HEADWATER_KAFKA_BOOTSTRAP_SERVERS needs PostgreSQL: events reach Kafka from its log.")
+    if settings.migration_database_url and settings.store_url().startswith("sqlite"):
+        raise BadSetting("HEADWATER_MIGRATION_DATABASE_URL is for PostgreSQL: the store is a SQLite file.")
+
+
+def _check_oidc(settings: Settings) -> None:
+    issuer = settings.oidc_issuer
+    if bool(issuer) != bool(settings.oidc_client_id):
+        raise BadSetting("HEADWATER_OIDC_ISSUER and HEADWATER_OIDC_CLIENT_ID go together: set both or none.")
+    if issuer and (not openid.is_safe(issuer) or urlsplit(issuer).query or urlsplit(issuer).fragment):
+        raise BadSetting("HEADWATER_OIDC_ISSUER has to be an https address, as the provider itself writes it.")
+    if issuer and "openid" not in settings.oidc_scopes.split():
+        raise BadSetting("HEADWATER_OIDC_SCOPES needs openid among its scopes.")
+    if bool(settings.oidc_join_tenant) != bool(settings.oidc_domains.strip()):
+        raise BadSetting(
+            "HEADWATER_OIDC_JOIN_TENANT and HEADWATER_OIDC_DOMAINS go together: say which domains may join, or * for "
+            "everybody who has an account at the provider."
+        )
+
+
+def scope_limits(text: str) -> dict[str, Limit]:
+    """Reads limits such as `stories:write=60`, in a minute. Raises BadSetting."""
+    found = {}
+    for pair in filter(None, (one.strip() for one in text.split(","))):
+        scope, _, times = pair.partition("=")
+        if scope not in SCOPES or not times.isdecimal() or not int(times):
+            raise BadSetting(f"HEADWATER_RATE_LIMITS: {pair[:50]!r} is not like stories:write=60.")
+        found[scope] = Limit(scope, int(times), 60)
+    return found
+
+
+def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Reads addresses of proxies. Raises BadSetting."""
+    try:
+        return tuple(ip_network(one.strip()) for one in text.split(",") if one.strip())
+    except ValueError as error:
+        raise BadSetting(f"HEADWATER_TRUSTED_PROXIES: {error}. Write networks such as 10.0.0.0/8.") from None
+
+
+def home(settings: Settings) -> str:
+    """Returns the address of the pages: the public one, or the one on this machine."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    scheme = "https" if settings.tls_certificate else "http"
+    return (settings.public_url or f"{scheme}://{host}:{settings.port}").rstrip("/")
+
+
+def is_https(settings: Settings) -> bool:
+    """Whether people reach the pages by TLS, ours or that of a proxy."""
+    return home(settings).startswith("https:")
+
+
+def instance_name(settings: Settings) -> str:
+    """Returns the name of this instance in the events that it sends."""
+    return settings.public_url.rstrip("/") if settings.public_url else "headwater"
+
+
+def image_folder(settings: Settings) -> Path:
+    return settings.data_dir / "images"
+
+
+def redis_url(settings: Settings) -> str | None:
+    """Returns the address of the Redis that processes share: the one in the settings, or the broker if that is one."""
+    for given in (settings.redis_url, settings.celery_broker_url):
+        if given and given.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+            return given.get_secret_value()
+    return None
+
+
+def reddit_budget(settings: Settings) -> Budget:
+    """Returns how much may be asked of Reddit: of its API with credentials, of its feeds without."""
+    if settings.reddit_client_id:
+        window = timedelta(seconds=settings.reddit_rate_limit_window_seconds)
+        return Budget("reddit api", settings.reddit_rate_limit, window)
+    gap = timedelta(seconds=settings.reddit_feed_gap_seconds)
+    return Budget("reddit feeds", 1 if gap else 0, gap)
+
+
+def x_allowance(settings: Settings) -> MonthlyAllowance:
+    """Returns how much may be asked of X in a month."""
+    return MonthlyAllowance(settings.x_monthly_requests, settings.x_monthly_posts)

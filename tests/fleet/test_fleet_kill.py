@@ -1,0 +1,46 @@
+"""kill -9 at any moment: no trade twice, none lost, and the portfolio equals a calculation from nothing (E8, H79)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from sqlalchemy import func, select
+
+from fleet.trading import TRADE_UNTIL_KILLED, TRADES, trade_of
+from headwater.app.fleet import miners, portfolio
+from headwater.app.fleet.miners import NewMiner
+from headwater.app.instance import owner
+from headwater.fleet.inventory import Trade, settle
+from headwater.store.fleet import portfolios, treasury
+from headwater.store.tables import event_outbox
+from headwater.wire import Parts
+from support.processes import kill, start
+
+KILLED_AFTER = (0, 7, 21, 22, 40)
+
+
+def test_killed_again_and_again_every_trade_counts_once(parts: Parts, environ: dict[str, str]) -> None:
+    reader = owner(parts.db)
+    mine = NewMiner(model="Antminer T21", electricity_usd_per_kwh=Decimal("0.05"))
+    parts.db.write_now(miners.add, reader, mine, parts.now())
+    for last in (*KILLED_AFTER, None):
+        process = start(environ, TRADE_UNTIL_KILLED, says="trading")
+        assert process.stdout is not None
+        until = "current\n" if last is None else f"{last}\n"
+        for line in process.stdout:
+            if line == until:
+                break
+        if last is not None:
+            kill(process)
+        process.wait()
+        process.stdout.close()
+    trades = parts.db.read_now(treasury.every, reader)
+    wanted = [trade_of(number) for number in range(TRADES)]
+    assert [(one.side, one.btc, one.usd) for one in trades] == [(one.side, one.btc, one.usd) for one in wanted]
+    count = select(func.count()).where(event_outbox.c.kind == "treasury.traded")
+    assert parts.db.read_now(lambda conn: conn.execute(count).scalar_one()) == TRADES
+    naive = settle([Trade(one.side, one.btc, one.usd, one.traded_at or parts.now()) for one in wanted], "average")
+    figures = parts.db.read_now(portfolios.figures, reader)
+    assert figures == parts.db.read_now(portfolio.calculate, reader).saved.figures
+    assert figures is not None
+    assert (Decimal(figures["btc_inventory"]), figures["machines"]["quantity"]) == (naive.btc, TRADES + 1)
