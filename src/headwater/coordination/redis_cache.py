@@ -31,11 +31,13 @@ from headwater.errors import StoreUnavailable
 
 PATIENCE_SECONDS = 0.02
 
-# What is no string, or begins otherwise, is not ours.
+# What is no string, or begins otherwise, is not ours. In its last millisecond a value has no time left: it is gone already.
 _LOOK = """
 local value = redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('GET', KEYS[1])
 if value and string.sub(value, 1, #ARGV[1]) ~= ARGV[1] then value = false end
-if value and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[4]) then return {value, 1, 0, ''} end
+local left = redis.call('PTTL', KEYS[1])
+if value and left > tonumber(ARGV[4]) then return {value, 1, 0, ''} end
+if left <= 0 then value = false end
 local lease = ARGV[2] .. ARGV[1]
 local held = redis.call('TYPE', KEYS[2]).ok == 'string' and redis.call('GET', KEYS[2])
 if held and string.sub(held, #ARGV[2] + 1) == ARGV[1] then return {value, 0, 0, string.sub(held, 1, #ARGV[2])} end
