@@ -31,7 +31,7 @@ from headwater.errors import StoreUnavailable
 
 PATIENCE_SECONDS = 0.02
 
-# What is no string, or begins otherwise, is not ours. In its last millisecond a value has no time left: it is gone already.
+# What is no string, or begins otherwise, is not ours. A value in its last millisecond has no time left, so it is gone.
 _LOOK = """
 local value = redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('GET', KEYS[1])
 if value and string.sub(value, 1, #ARGV[1]) ~= ARGV[1] then value = false end
