@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-fleet bench-memory bench-tenants bench-cluster bench-lateness attack chaos chaos-cluster week fuzz constraints services-down clean
+.PHONY: help run test test-failed test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-fleet bench-memory bench-tenants bench-cluster bench-lateness attack chaos chaos-cluster week fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -24,6 +24,10 @@ test: packages lint  ## set up, then check and test everything (ARGS="-k words" 
 	    .venv/bin/python $(COVERAGE) -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
 	@$(if $(COVERAGE),.venv/bin/python scripts/coverage.py build/coverage.json,true)
 
+test-failed:  ## run the tests that failed last once more, one after the other, if they are few
+	@scripts/services up
+	@eval "$$(scripts/services env)" && exec .venv/bin/python scripts/failed.py
+
 packages:
 	@scripts/services install || true
 	@scripts/spectral install || true
@@ -38,7 +42,7 @@ lint:  ## check style and types
 	@.venv/bin/ruff check . scripts/services
 	@.venv/bin/ruff format --check . scripts/services
 	@.venv/bin/mypy
-	@.venv/bin/mypy scripts/services scripts/promises.py scripts/coverage.py bench
+	@.venv/bin/mypy scripts/services scripts/promises.py scripts/coverage.py scripts/failed.py bench
 
 format:  ## format the code
 	@scripts/venv dev
