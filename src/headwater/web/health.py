@@ -34,7 +34,7 @@ OUTCOMES = ("ok", "unchanged", "empty", "failed")
 router = APIRouter()
 
 _STATES = {
-    "ok": StateLabel("Well", "good", "check"),
+    "ok": StateLabel("OK", "good", "check"),
     "warning": StateLabel("Watch this", "busy", "alert"),
     "bad": StateLabel("Trouble", "bad", "alert"),
     "unknown": StateLabel("Not known", "quiet", "circle"),
