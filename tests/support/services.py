@@ -47,7 +47,9 @@ def fresh_postgres_database(server_url: str, template: str = "template1") -> Ite
     """Makes a database for the block. Whoever is still connected at the end is disconnected."""
     name = sql.Identifier(f"test_{uuid.uuid4().hex}")
     with psycopg.connect(server_url, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, sql.Identifier(template)))
+        # Copying files takes half the CPU of writing every page to the log, which is what PostgreSQL does by default.
+        copy = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
+        server.execute(copy.format(name, sql.Identifier(template)))
     try:
         yield with_database(server_url, name.as_string(None).strip('"'))
     finally:
