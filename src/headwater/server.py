@@ -15,7 +15,7 @@ from pathlib import Path
 
 import structlog
 import uvicorn
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
 from headwater import web, wire
@@ -23,10 +23,11 @@ from headwater.api import document
 from headwater.api.websub import HubCallbacks
 from headwater.app import account
 from headwater.events.live import Live
-from headwater.http import auth, connections, problems, routes
+from headwater.http import auth, connections, problems
 from headwater.http.connections import Certificate, Limits
 from headwater.http.edge import Edge
 from headwater.http.metrics import Metrics
+from headwater.http.routes import add_routes
 from headwater.model import SavedVisit
 from headwater.web import fleet, health, images, people, reference, sources, stream, webhooks
 from headwater.web.view import show_problem
@@ -45,7 +46,6 @@ def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(auth.refuse_forged), Depends(routes.refuse_unknown_parameters)],
     )
     app.state.parts = parts
     app.state.metrics = metrics or Metrics()
@@ -53,9 +53,8 @@ def create_app(parts: Parts, metrics: Metrics | None = None) -> FastAPI:
     app.state.live = Live(parts.db, parts.new_events, parts.now, instance_name(parts.settings))
     app.openapi = document.openapi  # type: ignore[method-assign]
     document.include_routes(app)
-    app.include_router(document.router)
-    for page in PAGES:
-        app.include_router(page.router, dependencies=[Depends(fleet.note_fleet)])
+    for one in (document, *PAGES):
+        add_routes(app, one.router)
     for route in auth.every_route(app):
         auth.scope_of(route)  # fails at the start if a route names none
     app.mount("/static", StaticFiles(directory=STATIC), name="static")

@@ -154,11 +154,9 @@ def served(parts: Parts, port: int = 0) -> Iterator[tuple[int, Metrics]]:
 def routes(headwater: Running) -> list[tuple[str, str]]:
     """Method and path of everything the application answers."""
     found = []
-    # FastAPI may keep the routes of an included router inside of it.
-    for route in create_app(headwater.parts).routes:
-        for one in getattr(getattr(route, "original_router", route), "routes", [route]):
-            if isinstance(one, APIRoute):
-                found += [(method, one.path) for method in one.methods]
-            else:
-                assert isinstance(one, Mount), one
+    for one in create_app(headwater.parts).routes:
+        if isinstance(one, APIRoute):
+            found += [(method, one.path) for method in one.methods]
+        else:
+            assert isinstance(one, Mount), one
     return found

@@ -7,16 +7,18 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse, Response
 
 from headwater import __version__
 from headwater.api import events, fleet, health, market, oauth, people, posts, sources, stories, telemetry, webhooks
 from headwater.app.account import all_scopes
 from headwater.app.shapes import examples
-from headwater.http.auth import COOKIE, OPEN_PATHS, every_route, scope_of
+from headwater.http.auth import COOKIE, OPEN_PATHS, scope_of
 from headwater.http.problems import MEDIA_TYPE, refusals
+from headwater.http.routes import GUARDS, JsonRoute, add_routes
 
-router = APIRouter()
+router = APIRouter(dependencies=GUARDS)
 ROUTERS = (
     sources.router,
     posts.router,
@@ -129,19 +131,21 @@ async def openapi_json() -> Response:
 def include_routes(app: FastAPI) -> None:
     """Adds the API to an application."""
     for one in ROUTERS:
-        app.include_router(one, responses=refusals(401, 403, 422, 503))
+        add_routes(app, one)
+
+
+def _routes() -> list[APIRoute]:
+    return [route for one in ROUTERS for route in one.routes if isinstance(route, APIRoute)]
 
 
 @cache
 def openapi() -> dict[str, Any]:
     """Returns the document. It needs no server behind it."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, generate_unique_id_function=lambda one: one.name)
-    include_routes(app)
     document = get_openapi(
         title=TITLE,
         version=__version__,
         description=INTRODUCTION,
-        routes=app.routes,
+        routes=[route.described() if isinstance(route, JsonRoute) else route for route in _routes()],
         servers=[{"url": "/", "description": "The server that this document comes from"}],
         tags=[{"name": name, "description": meaning} for name, meaning in _TAGS.items()],
         contact={"name": "Whoever runs this Headwater"},
@@ -168,9 +172,7 @@ def openapi() -> dict[str, Any]:
             },
         },
     }
-    scopes = {
-        (route.path, method.lower()): scope_of(route) for route in every_route(app) for method in route.methods or ()
-    }
+    scopes = {(route.path, method.lower()): scope_of(route) for route in _routes() for method in route.methods or ()}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             _complete(path, operation)

@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import Header, Path, Query, Request
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -22,7 +23,7 @@ from headwater.events.live import EventFilter, Listener, Live, ResumeToken
 from headwater.http import auth, routes
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
-from headwater.http.routes import Cursor, Id, JsonRoute, Limit, route
+from headwater.http.routes import Cursor, Id, Limit, api_router, route
 from headwater.http.state import WithLive, WithParts
 from headwater.wire import Parts
 
@@ -35,9 +36,9 @@ _EVENT = 'id: 0-812-1767778201\nevent: post.stored\ndata: {"specversion": "1.0",
 _RESET = b'id: %b\nevent: reset\ndata: {"reason": "What came after your last event is not kept any more. Reload."}\n\n'
 
 log = structlog.get_logger(__name__)
-router = APIRouter(prefix="/api", tags=["live"])
-trace_router = APIRouter(prefix="/api", tags=["health"], route_class=JsonRoute)
-dead_letter_router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"], route_class=JsonRoute)
+router = api_router("live", route_class=APIRoute)
+trace_router = api_router("health")
+dead_letter_router = api_router("dead letters", prefix="/api/dead-letters")
 
 
 class EventStream(StreamingResponse):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 
 from headwater.app.fleet import miners, portfolio, treasury
 from headwater.app.fleet.miners import MinerChange, MinerJson, MinerModelJson, MinerModelsJson, NewMiner
@@ -14,10 +14,10 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
-from headwater.http.routes import Cursor, Id, JsonRoute, Limit
+from headwater.http.routes import Cursor, Id, Limit, api_router
 from headwater.http.state import WithParts
 
-router = APIRouter(tags=["fleet"], route_class=JsonRoute)
+router = api_router("fleet", prefix="")
 
 IdempotencyKey = Annotated[
     str, Header(alias="Idempotency-Key", description="a text that is new for each trade; required")

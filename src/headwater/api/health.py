@@ -6,7 +6,7 @@ import asyncio
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from headwater.app import crawling, health, instance
@@ -16,13 +16,13 @@ from headwater.app.shapes import shaped
 from headwater.errors import StoreUnavailable
 from headwater.http import state
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import Id, JsonRoute, route
+from headwater.http.routes import Id, api_router, route
 from headwater.http.state import WithLive, WithMetrics, WithParts
 
 MOST_HOURS = 31 * 24
 log = structlog.get_logger(__name__)
-router = APIRouter(tags=["health"], route_class=JsonRoute)
-crawl_router = APIRouter(prefix="/api", tags=["crawling"], route_class=JsonRoute)
+router = api_router("health", prefix="")
+crawl_router = api_router("crawling")
 
 Hours = Annotated[int, Query(ge=1, le=MOST_HOURS, description="how many hours back, the present one included")]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from headwater.app import market
 from headwater.app.market import HORIZON_DAYS, ForecastJson
 from headwater.app.shapes import shaped
 from headwater.http.auth import needs
 from headwater.http.problems import refusals
-from headwater.http.routes import JsonRoute
+from headwater.http.routes import api_router
 from headwater.http.state import WithParts
 
-router = APIRouter(prefix="/api", tags=["market"], route_class=JsonRoute)
+router = api_router("market")
 
 
 @router.get(

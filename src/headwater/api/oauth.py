@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from pydantic import Field
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict
@@ -16,10 +16,10 @@ from headwater.app.account import AccessTokenJson, JwksJson, ServerJson
 from headwater.errors import BadInput
 from headwater.http import auth
 from headwater.http.problems import refusals
-from headwater.http.routes import JsonRoute
+from headwater.http.routes import api_router
 from headwater.http.state import WithParts
 
-router = APIRouter(tags=["access tokens"], route_class=JsonRoute)
+router = api_router("access tokens", prefix="")
 _BASIC = {"WWW-Authenticate": 'Basic realm="headwater"'}
 
 

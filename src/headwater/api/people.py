@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
@@ -34,11 +34,11 @@ from headwater.app.people import (
 from headwater.app.shapes import PageJson, shaped
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, caller_of, needs
-from headwater.http.routes import Cursor, Id, JsonRoute, Limit, route
+from headwater.http.routes import Cursor, Id, Limit, api_router, route
 from headwater.http.state import WithParts
 
-account_router = APIRouter(prefix="/api/account", tags=["account"], route_class=JsonRoute)
-router = APIRouter(prefix="/api", tags=["people"], route_class=JsonRoute)
+account_router = api_router("account", prefix="/api/account")
+router = api_router("people")
 _CSV = "id,at,user_id,user_name,action,resource,resource_id,detail,address,agent,request_id\r\n"
 Role = Literal["owner", "operator", "member", "viewer"]
 

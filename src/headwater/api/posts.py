@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import posts
@@ -13,12 +13,12 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.app.tellings import StoryJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import MAX_ID, MAX_MARKED, Cursor, Flag, Id, JsonId, JsonRoute, Limit, StreamFilter, route
+from headwater.http.routes import MAX_ID, MAX_MARKED, Cursor, Flag, Id, JsonId, Limit, StreamFilter, api_router, route
 from headwater.http.state import WithParts
 from headwater.store.posts.stream import Marks
 
-router = APIRouter(prefix="/api", tags=["posts"], route_class=JsonRoute)
-image_router = APIRouter(prefix="/api", tags=["images"], route_class=JsonRoute)
+router = api_router("posts")
+image_router = api_router("images")
 
 
 class PostState(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import refresh, sources
@@ -13,7 +13,7 @@ from headwater.app.shapes import PageJson, iso_or_none, shaped
 from headwater.app.sources import ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Name, route
+from headwater.http.routes import Cursor, Flag, Id, JsonId, Limit, Name, api_router, route
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
@@ -23,7 +23,7 @@ _OPML = (
 
 Minutes = Annotated[int, Field(strict=True, ge=sources.SHORTEST_INTERVAL, le=sources.LONGEST_INTERVAL)]
 
-router = APIRouter(prefix="/api", tags=["sources"], route_class=JsonRoute)
+router = api_router("sources")
 
 
 class NewSource(BaseModel):

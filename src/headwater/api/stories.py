@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import Body, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from headwater.app import groups, stories
@@ -15,14 +15,14 @@ from headwater.app.tellings import LeadsJson, MemberJson
 from headwater.errors import BadConfiguration
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import Cursor, Flag, Id, JsonId, JsonRoute, Limit, Share, route
+from headwater.http.routes import Cursor, Flag, Id, JsonId, Limit, Share, api_router, route
 from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000
 DOCUMENTED_THRESHOLD = 0.85
 M = TypeVar("M", bound=BaseModel)
 
-router = APIRouter(prefix="/api", tags=["stories"], route_class=JsonRoute)
+router = api_router("stories")
 
 
 TweetId = Annotated[str, Strict(), Field(pattern=r"^[0-9]{1,19}$")]

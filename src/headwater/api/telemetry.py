@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import AwareDatetime
 
 from headwater.app.fleet import telemetry
@@ -13,10 +13,10 @@ from headwater.app.fleet.telemetry import BucketJson, SeriesJson, TakenJson
 from headwater.app.shapes import shaped
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
-from headwater.http.routes import MAX_ID, JsonRoute
+from headwater.http.routes import MAX_ID, api_router
 from headwater.http.state import WithParts
 
-router = APIRouter(prefix="/api", tags=["telemetry"], route_class=JsonRoute)
+router = api_router("telemetry")
 USUALLY = timedelta(days=1)
 _BODY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": telemetry.BATCH_SCHEMA}}}

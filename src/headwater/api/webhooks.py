@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import webhooks
@@ -10,13 +9,13 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import Cursor, Flag, Id, JsonRoute, Limit, route
+from headwater.http.routes import Cursor, Flag, Id, Limit, api_router, route
 from headwater.http.state import WithParts
 from headwater.store.people.webhooks import ChangedWebhook
 
 MAX_KINDS = 100
 
-router = APIRouter(prefix="/api/webhooks", tags=["webhooks"], route_class=JsonRoute)
+router = api_router("webhooks", prefix="/api/webhooks")
 
 
 class NewWebhook(BaseModel):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import Decimal
 from math import floor, log10
 from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
@@ -17,27 +16,18 @@ from headwater.app.fleet import desk
 from headwater.app.fleet.desk import Desk, Point, WhatIf
 from headwater.fleet.forecast import PastRange
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.state import WithParts, parts_of
-from headwater.web.view import show
+from headwater.http.state import WithParts
+from headwater.web.view import page_router, show
 
 WIDTH, HEIGHT = 880, 320
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 28
 CURVE_WIDTH, CURVE_HEIGHT = 420, 240
 MOST_ROWS = 500
-MOST_REMEMBERED = 10_000
-FOR_LONG, SOON = 60.0, 5.0  # seconds for which it is believed that a reader has a fleet, or has none
 
-router = APIRouter()
+router = page_router()
 Empty = BeforeValidator(lambda given: None if given == "" else given)  # a field of the form that nobody filled in
 Figure = Annotated[Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)] | None, Empty, Query()]
 PowerPrice = Annotated[Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None, Empty, Query()]
-
-
-class KnownFleet(NamedTuple):
-    """Whether a reader has machines or trades, and until when that is believed."""
-
-    has_fleet: bool
-    ends_at: float
 
 
 class Mark(NamedTuple):
@@ -108,21 +98,6 @@ async def fleet_page(
         usd=usd,
         number=number,
     )
-
-
-async def note_fleet(request: Request) -> None:
-    """Notes on the request whether its reader has machines or trades, so that the pages link to this one."""
-    caller = getattr(request.state, "caller", None)
-    if caller is None or not caller.may("miners:read"):
-        return
-    fleets, now = request.app.state.fleets, time.monotonic()
-    known: KnownFleet | None = fleets.get(caller.reader.user_id)
-    if known is None or known.ends_at <= now:
-        if len(fleets) >= MOST_REMEMBERED:
-            fleets.clear()
-        found = await parts_of(request).db.read(desk.has_something, caller.reader)
-        known = fleets[caller.reader.user_id] = KnownFleet(found, now + (FOR_LONG if found else SOON))
-    request.state.has_fleet = known.has_fleet
 
 
 def _decimal(given: float | None) -> Decimal | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from headwater import wire
@@ -21,7 +21,7 @@ from headwater.http.state import WithLive, WithParts
 from headwater.store.visits.metrics import HourMetrics
 from headwater.web import formatting
 from headwater.web.formatting import Bar, StateLabel, bars
-from headwater.web.view import go, show
+from headwater.web.view import go, page_router, show
 
 DEAD_LETTERS = 50
 MINUTES = 60
@@ -31,7 +31,7 @@ REQUEST_MINUTES = 60
 MINUTE = timedelta(minutes=1)
 OUTCOMES = ("ok", "unchanged", "empty", "failed")
 
-router = APIRouter()
+router = page_router()
 
 _STATES = {
     "ok": StateLabel("OK", "good", "check"),

@@ -12,7 +12,7 @@ from html import escape, unescape
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
@@ -22,6 +22,7 @@ from headwater.errors import BadAddress
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.state import WithParts
 from headwater.store.images import ImageRecord
+from headwater.web.view import page_router
 
 ROUTE = "/images/"
 _WITHHELD = '<span class="withheld"'  # clean HTML has no class
@@ -29,7 +30,7 @@ _WITHHELD = '<span class="withheld"'  # clean HTML has no class
 _IMAGE = re.compile(r"<img\b[^>]*+>")
 _ATTRIBUTE = re.compile(r'\s(src|alt|title|width|height|dir|lang)="([^"]*)"')
 
-router = APIRouter()
+router = page_router()
 # If a file is more than an image, it can do nothing: not in a page, and not when it is opened alone.
 POLICY = "default-src 'none'; sandbox"
 FOREVER = "private, max-age=31536000, immutable"

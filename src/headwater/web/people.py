@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import Form, Query, Request
 from msgspec import structs
 from starlette.responses import Response
 
@@ -20,10 +20,10 @@ from headwater.http.auth import CurrentReader, caller_of, needs
 from headwater.http.routes import Id, Text, Texts
 from headwater.http.state import WithParts
 from headwater.store.people.accounts import Invitation
-from headwater.web.view import go, show
+from headwater.web.view import go, page_router, show
 from headwater.wire import Parts
 
-router = APIRouter()
+router = page_router()
 AUDIT_PAGE = 100
 _PENDING = "headwater_sign_in"
 _ONCE = Limit("returns", 1, int(people.SIGN_IN_LIFE.total_seconds()))

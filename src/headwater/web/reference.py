@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from headwater.http.state import WithParts
-from headwater.web.view import show
+from headwater.web.view import page_router, show
 
 DEFAULT_HOME = "http://127.0.0.1:8080"  # where a server is unless it is told otherwise
 
-router = APIRouter()
+router = page_router()
 
 
 class Parameter(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, File, Form, Query, Request, UploadFile
+from fastapi import File, Form, Query, Request, UploadFile
 from starlette.responses import Response
 
 from headwater.app import crawling, refresh, sources
@@ -16,14 +16,14 @@ from headwater.http.state import WithParts
 from headwater.model import Reader
 from headwater.web import formatting
 from headwater.web.formatting import bars
-from headwater.web.view import go, show
+from headwater.web.view import go, page_router, show
 
 PAGE = 200
 DAYS = 30
 SPARK_HEIGHT = 24
 BEST = 10  # posts of a cached listing that are shown
 
-router = APIRouter()
+router = page_router()
 
 
 @router.get("/sources", dependencies=[needs("sources:read")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from starlette.responses import Response
 
 from headwater.app import posts, sources, stories
@@ -17,11 +17,11 @@ from headwater.http.routes import MAX_MARKED, AnyId, Id, Next, StreamFilter
 from headwater.http.state import WithParts
 from headwater.store.posts.stream import Filter, Marks
 from headwater.web.images import ShownImages
-from headwater.web.view import go, show
+from headwater.web.view import go, page_router, show
 
 PAGE = 40
 
-router = APIRouter()
+router = page_router()
 
 
 @router.get("/", dependencies=[needs("posts:read")])

@@ -5,6 +5,7 @@ In templates everything is escaped unless it is marked as safe HTML, and a missi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import groupby
@@ -12,20 +13,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from fastapi import Request
+from fastapi import APIRouter, Depends, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from headwater import __version__
+from headwater.app.fleet import desk
 from headwater.app.sources import KIND_CHOICES
 from headwater.app.tellings import told_by
 from headwater.http.auth import Caller, local_path
 from headwater.http.problems import Problem
+from headwater.http.routes import GUARDS
 from headwater.http.state import parts_of
 from headwater.store.posts.stream import Story
 from headwater.web import formatting
 
 ZONE_COOKIE = "headwater_zone"
+MOST_REMEMBERED = 10_000
+FOR_LONG, SOON = 60.0, 5.0  # seconds for which it is believed that a reader has a fleet, or has none
+
+
+class KnownFleet(NamedTuple):
+    """Whether a reader has machines or trades, and until when that is believed."""
+
+    has_fleet: bool
+    ends_at: float
 
 
 class StreamDay(NamedTuple):
@@ -48,6 +60,26 @@ _environment = Environment(
 )
 _environment.filters["groupby_day"] = groupby_day
 _environment.globals.update(version=__version__, text=formatting, told_by=told_by, kind_choices=KIND_CHOICES)
+
+
+async def note_fleet(request: Request) -> None:
+    """Notes on the request whether its reader has machines or trades, so that the pages link to this one."""
+    caller = getattr(request.state, "caller", None)
+    if caller is None or not caller.may("miners:read"):
+        return
+    fleets, now = request.app.state.fleets, time.monotonic()
+    known: KnownFleet | None = fleets.get(caller.reader.user_id)
+    if known is None or known.ends_at <= now:
+        if len(fleets) >= MOST_REMEMBERED:
+            fleets.clear()
+        found = await parts_of(request).db.read(desk.has_something, caller.reader)
+        known = fleets[caller.reader.user_id] = KnownFleet(found, now + (FOR_LONG if found else SOON))
+    request.state.has_fleet = known.has_fleet
+
+
+def page_router() -> APIRouter:
+    """Returns a router for pages."""
+    return APIRouter(dependencies=[*GUARDS, Depends(note_fleet)])
 
 
 def show(request: Request, template: str, status: int = 200, *, section: str = "", **context: Any) -> HTMLResponse:

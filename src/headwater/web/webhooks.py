@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from starlette.responses import Response
 
 from headwater.app import webhooks
@@ -17,11 +17,11 @@ from headwater.http.state import WithParts
 from headwater.model import Reader
 from headwater.store.people.webhooks import ChangedWebhook, Delivery, Webhook
 from headwater.web.formatting import StateLabel
-from headwater.web.view import go, show
+from headwater.web.view import go, page_router, show
 
 PAGE = 50
 
-router = APIRouter()
+router = page_router()
 
 _STATES = {
     "new": StateLabel("Nothing sent yet", "quiet", "circle"),
