@@ -43,10 +43,6 @@ class Taken(NamedTuple):
     seconds: float
     cpu_seconds: float
 
-    @property
-    def per_second(self) -> float:
-        return self.readings / self.seconds
-
 
 def prepared(url: str, machines: int) -> tuple[Database, Reader, list[int]]:
     db = Database(url)
@@ -135,7 +131,7 @@ def main() -> None:
         db, owner, ids = prepared(url, given.machines)
         taken = take(db, owner, ids, given.batches)
         print(
-            f"in    {taken.readings:,} readings  {taken.per_second:,.0f} a second"
+            f"in    {taken.readings:,} readings  {taken.readings / taken.seconds:,.0f} a second"
             f"  {1e6 * taken.cpu_seconds / taken.readings:.1f} µs of our CPU each  goal {WANTED_PER_SECOND:,} a second"
         )
         rows = fill_year(db, owner, ids)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import psycopg
@@ -34,6 +35,9 @@ from support.services import (
 )
 from support.web import ALLOW_LOOPBACK, Web, web
 
+if TYPE_CHECKING:
+    from support.cluster import OwnRedis
+
 NO_DATA = "no measuring data"
 DATA = Path(os.environ.get("HEADWATER_TEST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
@@ -54,6 +58,17 @@ def postgres_url() -> Iterator[str]:
 def redis_url() -> str:
     """An empty Redis database. Test processes that run side by side have one each."""
     return empty_redis_database(service_url("redis"), worker())
+
+
+@pytest.fixture
+def own_redis() -> Iterator[OwnRedis]:
+    """A Redis that a test may stop and start."""
+    from support.cluster import OwnRedis  # it loads Celery, which most tests do not need
+
+    made = OwnRedis()
+    made.start()
+    yield made
+    made.stop()
 
 
 @pytest.fixture(autouse=True)

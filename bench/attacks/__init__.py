@@ -26,6 +26,7 @@ from headwater.settings import load
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 
 # The folder of the tests is on the path only while this runs: type checkers do not find it.
+from api import running  # type: ignore[import-not-found]
 from support.web import Answer as Answer  # type: ignore[import-not-found]
 from support.web import Web as Web
 from support.web import web as web
@@ -42,11 +43,8 @@ class Trap(NamedTuple):
     visitors: list[str]
 
 
-class Got(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-    cookies: list[str]
+class Got(running.Answer):
+    """An answer. Its bytes may be anything."""
 
     @property
     def text(self) -> str:

@@ -20,14 +20,6 @@ from support.cluster import OwnRedis
 from support.posts import a_post
 
 
-@pytest.fixture
-def own_redis() -> Iterator[OwnRedis]:
-    made = OwnRedis()
-    made.start()
-    yield made
-    made.stop()
-
-
 @pytest.fixture(params=["memory", "redis"])
 def headwater(request: pytest.FixtureRequest, store_url: str, tmp_path: Path) -> Iterator[Running]:
     environ = {}

@@ -8,7 +8,6 @@ import socket
 import ssl
 import subprocess
 import sys
-from datetime import timedelta
 from http.client import HTTPSConnection
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,16 +15,15 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from api.running import running
 from headwater.errors import BadSetting
 from headwater.http.connections import Certificate
 from headwater.settings import load
-from headwater.wire import open_parts, utc_now
+from headwater.wire import open_parts
+from support.certificates import self_signed
 from support.ports import free_port
 from support.processes import wait_until
 
@@ -33,19 +31,7 @@ from support.processes import wait_until
 def write(folder: Path, *, key: Any = None, days: int = 30, password: bytes | None = None) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that signs itself, and its key."""
     key = key or ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Headwater of a test")])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(utc_now() - timedelta(days=60))
-        .not_valid_after(utc_now() + timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
+    made = self_signed(key, x509.IPAddress(ip_address("127.0.0.1")), days=(-60, days))
     encryption = BestAvailableEncryption(password) if password else NoEncryption()
     (folder / "cert.pem").write_bytes(made.public_bytes(Encoding.PEM))
     (folder / "key.pem").touch(mode=0o600)

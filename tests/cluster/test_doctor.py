@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -19,14 +18,6 @@ from headwater.wire import Parts
 from support.cluster import Cluster, OwnRedis
 from support.posts import a_source
 from support.processes import wait_until
-
-
-@pytest.fixture
-def own_redis() -> Iterator[OwnRedis]:
-    made = OwnRedis()
-    made.start()
-    yield made
-    made.stop()
 
 
 def doctor(cluster: Cluster) -> dict[str, tuple[bool, str]]:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -45,14 +45,6 @@ class Computing:
 @pytest.fixture
 async def computing() -> Computing:
     return Computing()
-
-
-@pytest.fixture
-def own_redis() -> Iterator[OwnRedis]:
-    made = OwnRedis()
-    made.start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -309,9 +301,7 @@ async def test_a_redis_that_is_killed_and_comes_back_costs_only_time(own_redis: 
 
 async def test_a_redis_that_does_not_answer_is_passed_by(own_redis: OwnRedis, computing: Computing) -> None:
     cache = Cache(RedisEntries(own_redis.url, patience=0.2), SECRET)
-    async with asyncio.timeout(60):
-        while not (await cache.get(NUMBER, KEY, computing, version="1")).is_hit:
-            await asyncio.sleep(0.01)
+    await back(cache, computing, "1")
     own_redis.pause()
     asked_before = computing.times
     for number in range(1, 21):  # the first waits for the time limit, the others do not ask
@@ -325,9 +315,7 @@ async def test_a_key_that_could_not_be_forgotten_is_forgotten_before_the_cache_i
     own_redis: OwnRedis, computing: Computing
 ) -> None:
     cache = Cache(RedisEntries(own_redis.url, patience=0.2), SECRET)
-    async with asyncio.timeout(60):
-        while not (await cache.get(NUMBER, KEY, computing, version="")).is_hit:
-            await asyncio.sleep(0.01)
+    await back(cache, computing, "")
     own_redis.pause()
     before = computing.times
     await cache.forget(KEY)

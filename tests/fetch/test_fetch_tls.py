@@ -6,21 +6,20 @@ import asyncio
 import os
 import ssl
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from fetch.raw_server import RawServer, answer
 from headwater.errors import CertificateBad, ConnectionFailed
 from headwater.fetch.client import Client
 from headwater.fetch.curl import trusted_certificates
 from headwater.model import Request
+from support.certificates import self_signed
 
 Serve = Callable[..., Awaitable[RawServer]]
 NewClient = Callable[..., Client]
@@ -29,20 +28,7 @@ NewClient = Callable[..., Client]
 def certificate(folder: Path, *names: x509.GeneralName, days: tuple[int, int] = (-1, 1)) -> Path:
     """A certificate that signs itself, with its key, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.now(UTC)
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now + timedelta(days=days[0]))
-        .not_valid_after(now + timedelta(days=days[1]))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
+    built = self_signed(key, *names, days=days)
     file = folder / "certificate.pem"
     file.write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlencode
 
-from api.running import running
+import pytest
+
+from api.running import Running, running
 from headwater import wire
 from headwater.accounts import tokens
 from headwater.crawl.visit.walk import Checkpoint
@@ -30,28 +33,34 @@ async def crawled(parts: Parts, board: Board, source_id: int) -> None:
     await visit_board(parts, source_id)
 
 
-async def test_checkpoints_are_listed_shown_and_cleared_over_http(
-    parts: Parts, board: Board, source_id: int, store_url: str
-) -> None:
+@pytest.fixture
+async def crawled_headwater(parts: Parts, board: Board, source_id: int, store_url: str) -> AsyncIterator[Running]:
+    """A running Headwater after that crawl."""
     await crawled(parts, board, source_id)
     with running(store_url) as headwater:
-        program = headwater.program()
-        [listed] = program.get("/api/checkpoints").json()["items"]
-        shown = program.get(f"/api/checkpoints/{source_id}").json()
-        assert listed == shown
-        assert (shown["site"], shown["board"]) == (board.world.address, "/board")
-        assert (shown["status"], shown["current_page"]) == ("error", 2)
-        assert "HTTP 500" in shown["error"]
-        assert shown["page_url"].endswith("/board?page=3")
-        assert shown["last_thread_id"] == "2"
-        assert shown["stats"]["done"] == 9
-        assert program("DELETE", f"/api/checkpoints/{source_id}").status == 204
-        cleared = program.get(f"/api/checkpoints/{source_id}")
-        assert cleared.status == 404
-        assert "it was cleared. The next crawl reads the whole list again" in cleared.json()["detail"]
-        document = headwater.source("https://news.example/feed")
-        assert "it is not a list" in program.get(f"/api/checkpoints/{document}").json()["detail"]
-        assert program.get("/api/checkpoints/999").status == 404
+        yield headwater
+
+
+def test_checkpoints_are_listed_shown_and_cleared_over_http(
+    crawled_headwater: Running, board: Board, source_id: int
+) -> None:
+    program = crawled_headwater.program()
+    [listed] = program.get("/api/checkpoints").json()["items"]
+    shown = program.get(f"/api/checkpoints/{source_id}").json()
+    assert listed == shown
+    assert (shown["site"], shown["board"]) == (board.world.address, "/board")
+    assert (shown["status"], shown["current_page"]) == ("error", 2)
+    assert "HTTP 500" in shown["error"]
+    assert shown["page_url"].endswith("/board?page=3")
+    assert shown["last_thread_id"] == "2"
+    assert shown["stats"]["done"] == 9
+    assert program("DELETE", f"/api/checkpoints/{source_id}").status == 204
+    cleared = program.get(f"/api/checkpoints/{source_id}")
+    assert cleared.status == 404
+    assert "it was cleared. The next crawl reads the whole list again" in cleared.json()["detail"]
+    document = crawled_headwater.source("https://news.example/feed")
+    assert "it is not a list" in program.get(f"/api/checkpoints/{document}").json()["detail"]
+    assert program.get("/api/checkpoints/999").status == 404
 
 
 async def test_statistics_are_counted_in_the_store_board_by_board(
@@ -97,26 +106,24 @@ async def test_all_that_a_crawl_leaves_behind_is_in_the_store(
     opened.close()
 
 
-async def test_the_page_of_a_source_shows_progress_and_the_crawling_page_what_lists_brought(
-    parts: Parts, board: Board, source_id: int, store_url: str
+def test_the_page_of_a_source_shows_progress_and_the_crawling_page_what_lists_brought(
+    crawled_headwater: Running, board: Board, source_id: int
 ) -> None:
-    await crawled(parts, board, source_id)
-    with running(store_url) as headwater:
-        session = headwater.session()
-        browser = headwater.browser(session)
-        page = browser.get(f"/sources/{source_id}", Accept="text/html").text
-        assert "stopped by an error, 2 pages of the list read" in page
-        assert "HTTP 500" in page
-        assert "9 new posts, 9 read, 1 failed" in page
-        assert "/board?page=3" in page
-        crawling = browser.get("/crawling", Accept="text/html").text
-        assert "Images: 9 not downloaded." in crawling
-        assert f'href="/sources/{source_id}"' in crawling
-        body = urlencode({"form_key": tokens.form_key(session)}).encode()
-        where = f"/sources/{source_id}/checkpoint/clear"
-        form = {"Content_Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
-        assert browser.post(where, body, **form).status == 303
-        assert "of the list read" not in browser.get(f"/sources/{source_id}", Accept="text/html").text
+    session = crawled_headwater.session()
+    browser = crawled_headwater.browser(session)
+    page = browser.get(f"/sources/{source_id}", Accept="text/html").text
+    assert "stopped by an error, 2 pages of the list read" in page
+    assert "HTTP 500" in page
+    assert "9 new posts, 9 read, 1 failed" in page
+    assert "/board?page=3" in page
+    crawling = browser.get("/crawling", Accept="text/html").text
+    assert "Images: 9 not downloaded." in crawling
+    assert f'href="/sources/{source_id}"' in crawling
+    body = urlencode({"form_key": tokens.form_key(session)}).encode()
+    where = f"/sources/{source_id}/checkpoint/clear"
+    form = {"Content_Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
+    assert browser.post(where, body, **form).status == 303
+    assert "of the list read" not in browser.get(f"/sources/{source_id}", Accept="text/html").text
 
 
 async def test_commands_show_and_clear_checkpoints_and_count(

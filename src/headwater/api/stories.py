@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from fastapi import Body, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from headwater.app import groups, stories
 from headwater.app.groups import ConfigurationJson, DeduplicationType, FoldConfiguration, TaskJson
-from headwater.app.shapes import PageJson, shaped
+from headwater.app.shapes import PageJson, checked, shaped
 from headwater.app.stories import Done, FoldingJson, GroupJson, Run, SourceFolding
 from headwater.app.tellings import LeadsJson, MemberJson
 from headwater.errors import BadConfiguration
@@ -20,7 +20,6 @@ from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000
 DOCUMENTED_THRESHOLD = 0.85
-M = TypeVar("M", bound=BaseModel)
 
 router = api_router("stories")
 
@@ -86,7 +85,7 @@ class Folding(BaseModel):
 async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]) -> Run:
     """Posts that were decided about already are skipped. A wrong configuration is a 400 that names the field. While
     another run decides about one of these posts, it is a 409. The result can be asked for by its `task_id`."""
-    batch = checked(WantedRun, wanted)
+    batch = checked(WantedRun, wanted, BadConfiguration)
     own = await parts.db.read(groups.chosen_configuration, reader)
     config = batch.config.chosen().over(own).over(parts.fold_configuration)
     usual = DOCUMENTED_THRESHOLD if "tweet_ids" in wanted else 0.0
@@ -222,7 +221,7 @@ async def choose_configuration(
 ) -> ConfigurationJson:
     """It replaces what you chose before. What is null or left out is as the server is set to. A wrong value is a 400
     that names the field."""
-    chosen = checked(Configuration, wanted).chosen()
+    chosen = checked(Configuration, wanted, BadConfiguration).chosen()
     if chosen.use_embedding_model:
         parts.folding_with(embeddings=True, field="use_embedding_model")
     await parts.db.write(groups.choose_configuration, reader, chosen)
@@ -239,13 +238,3 @@ async def choose_source(
     """It applies to you alone, and to everything you read from now on."""
     await parts.db.write(stories.choose_source_folding, reader, source_id, fold=fold)
     return {"fold": fold}
-
-
-def checked(shape: type[M], wanted: dict[str, Any]) -> M:
-    """Reads a body. Raises BadConfiguration, which names the first field that is wrong."""
-    try:
-        return shape.model_validate(wanted)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(place) for place in first["loc"])
-        raise BadConfiguration(f"{field}: {first['msg']}.", field=field) from None

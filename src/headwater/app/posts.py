@@ -62,20 +62,21 @@ async def stream_page(
     db: Database, cache: Cache, reader: Reader, wanted: Filter, *, after: StreamPosition | None = None, limit: int
 ) -> list[Story]:
     """Returns the next stories, the newest first. The first page comes from the cache where it can."""
-    if after is not None or wanted.words is not None:
-        return await db.read(read_stream, reader, wanted, after=after, limit=limit)
-    return await _first_page(db, cache, STREAM, read_stream, reader, wanted, limit)
+    return await _cached_page(db, cache, STREAM, read_stream, reader, wanted, after, limit)
 
 
-async def _first_page(
+async def _cached_page(
     db: Database,
     cache: Cache,
     kind: CachedKind[list[Row]],
     page: Callable[..., list[Row]],
     reader: Reader,
     wanted: Filter,
+    after: StreamPosition | None,
     limit: int,
 ) -> list[Row]:
+    if after is not None or wanted.words is not None:
+        return await db.read(page, reader, wanted, after=after, limit=limit)
     version = await db.read(stream.version, reader.tenant_id, reader.user_id)
     filter = blake2b(repr((wanted, limit)).encode(), digest_size=8).hexdigest()
     key = f"{kind.name}:{reader.tenant_id}:{reader.user_id}:{filter}"
@@ -94,9 +95,7 @@ async def posts_page(
     db: Database, cache: Cache, reader: Reader, wanted: Filter, *, after: StreamPosition | None = None, limit: int
 ) -> list[StreamPost]:
     """Returns the next posts, each by itself, the newest first. The first page comes from the cache where it can."""
-    if after is not None or wanted.words is not None:
-        return await db.read(page, reader, wanted, after=after, limit=limit)
-    return await _first_page(db, cache, POSTS, page, reader, wanted, limit)
+    return await _cached_page(db, cache, POSTS, page, reader, wanted, after, limit)
 
 
 def page(

@@ -21,11 +21,14 @@ from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import Field, GetJsonSchemaHandler
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema
 from typing_extensions import TypedDict, is_typeddict
 
+from headwater.errors import BadInput
+
 T = TypeVar("T")
+Shape = TypeVar("Shape", bound=BaseModel)
 _DATE_TIME = Field(json_schema_extra={"format": "date-time"})
 Time = Annotated[str, _DATE_TIME]
 _NOTHING = object()
@@ -81,6 +84,16 @@ def shaped(shape: type[T], row: object, **more: Any) -> T:
     if more:
         found.update(more)  # type: ignore[attr-defined]
     return found
+
+
+def checked(shape: type[Shape], given: Mapping[str, Any], refusal: type[BadInput] = BadInput) -> Shape:
+    """Reads what somebody gave. Raises the refusal, which names the first field that is wrong."""
+    try:
+        return shape.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(place) for place in first["loc"])
+        raise refusal(f"{field}: {first['msg']}.", field=field) from None
 
 
 def example(shape: type) -> dict[str, Any]:

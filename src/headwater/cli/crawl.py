@@ -20,12 +20,12 @@ from headwater.cli.session import (
     every,
     exit_if,
     json_line,
-    json_lines,
     opened,
     progress,
     run_async,
     say,
     say_aside,
+    show_list,
     table,
 )
 from headwater.crawl.warm_up import Warmed
@@ -197,16 +197,13 @@ def list_checkpoints(as_json: Json = False) -> None:
     """List the checkpoints of all lists that you follow."""
     with opened() as (parts, owner):
         found, now = parts.db.read_now(crawling.every_checkpoint, owner), parts.now()
-    if as_json:
-        json_lines(CheckpointJson, found)
-        return
     columns = ("id", "site", "board", "status", "page", "last item", "updated", "problem")
-    table("", columns, [
-        (row.source_id, row.site, row.board, row.status, row.current_page, row.last_thread_id,
-         ago(row.updated_at, now), row.error) for row in found
-    ])  # fmt: skip
-    if not found:
-        say("None: no list was crawled yet, or its checkpoint was cleared. A crawl of a list makes one.")
+    show_list(
+        found, as_json, CheckpointJson, columns,
+        lambda one: (one.source_id, one.site, one.board, one.status, one.current_page, one.last_thread_id,
+                     ago(one.updated_at, now), one.error),
+        if_empty="None: no list was crawled yet, or its checkpoint was cleared. A crawl of a list makes one.",
+    )  # fmt: skip
 
 
 @checkpoints.command("show")

@@ -13,7 +13,7 @@ from headwater import wire
 from headwater.app import log
 from headwater.app.log import DeadLetterJson
 from headwater.app.shapes import shaped
-from headwater.cli.session import Json, ago, exit_if, json_line, json_lines, opened, say, say_findings, table
+from headwater.cli.session import Json, ago, exit_if, json_line, json_lines, opened, say, say_findings, show_list, table
 from headwater.errors import AlreadyThere, BadInput, NotFound
 from headwater.events.replay import Replayed
 from headwater.store.db import Database
@@ -70,13 +70,10 @@ def list_letters(
     """List dead letters in a state, newest first."""
     with opened() as (parts, _):
         found, now = parts.db.read_now(log.list_dead_letters, state, limit=limit), parts.now()
-    if as_json:
-        json_lines(DeadLetterJson, found)
-    elif found:
-        columns = ("id", "consumer", "kind", "key", "failed", "error")
-        table("", columns, [_letter_row(letter, now) for letter in found])
-    else:
-        say(f"No dead letter is {state}.")
+    show_list(
+        found, as_json, DeadLetterJson, ("id", "consumer", "kind", "key", "failed", "error"),
+        lambda letter: _letter_row(letter, now), if_empty=f"No dead letter is {state}.",
+    )  # fmt: skip
 
 
 def _letter_row(letter: DeadLetter, now: datetime) -> tuple[object, ...]:
@@ -250,13 +247,10 @@ def list_webhooks(as_json: Json = False) -> None:
     """List your webhooks, and how they are doing."""
     with opened() as (parts, owner):
         found, now = parts.db.read_now(webhooks.every, owner), parts.now()
-    if as_json:
-        json_lines(WebhookJson, found)
-        return
-    rows = [
-        (one.id, one.status, one.waiting, ago(one.last_delivered_at, now), one.address, one.last_error) for one in found
-    ]
-    table("", ("id", "state", "waiting", "last sent", "address", "error"), rows)
+    show_list(
+        found, as_json, WebhookJson, ("id", "state", "waiting", "last sent", "address", "error"),
+        lambda one: (one.id, one.status, one.waiting, ago(one.last_delivered_at, now), one.address, one.last_error),
+    )  # fmt: skip
 
 
 @webhook_commands.command("show")

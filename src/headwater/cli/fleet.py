@@ -13,8 +13,8 @@ import typer
 from headwater.app.fleet import miners, portfolio, tables, treasury
 from headwater.app.fleet.miners import MinerChange, MinerJson, MinerModelJson, NewMiner
 from headwater.app.fleet.treasury import Method, NewTrade, SettledTradeJson, TradeJson
-from headwater.app.shapes import shaped
-from headwater.cli.session import Json, json_line, json_lines, opened, say, table
+from headwater.app.shapes import Shape, checked, shaped
+from headwater.cli.session import Json, json_line, json_lines, opened, say, show_list, table
 from headwater.errors import BadInput
 
 app = typer.Typer(help="Your machines and coins, and what they come to.", no_args_is_help=True)
@@ -54,12 +54,9 @@ def list_models(as_json: Json = False) -> None:
     """List the catalogue of models."""
     with opened() as (parts, _):
         found = parts.db.read_now(miners.models)
-    if as_json:
-        json_lines(MinerModelJson, found)
-        return
-    rows = [(one.model_name, one.manufacturer, one.reference_hashrate_th, one.reference_power_w, one.release_date or "")
-            for one in found]  # fmt: skip
-    table("", ("model", "maker", "TH/s", "W", "released"), rows)
+    show_list(found, as_json, MinerModelJson, ("model", "maker", "TH/s", "W", "released"), lambda one: (
+        one.model_name, one.manufacturer, one.reference_hashrate_th, one.reference_power_w, one.release_date or "",
+    ))  # fmt: skip
 
 
 @app.command("machines")
@@ -229,5 +226,5 @@ def _given(
     }
 
 
-def _checked(shape: type[tables.Shape], given: Mapping[str, Any]) -> tables.Shape:
-    return tables.checked(shape, {name: value for name, value in given.items() if value is not None})
+def _checked(shape: type[Shape], given: Mapping[str, Any]) -> Shape:
+    return checked(shape, {name: value for name, value in given.items() if value is not None})

@@ -14,11 +14,11 @@ from headwater.cli.session import (
     SourceName,
     exit_if,
     json_line,
-    json_lines,
     opened,
     output,
     read_file,
     say,
+    show_list,
     table,
 )
 from headwater.follow.pool import Assignment
@@ -148,16 +148,12 @@ def read_comments(
 
 
 def _say_assignments(found: list[Assignment], as_json: bool) -> None:
-    if as_json:
-        json_lines(TierJson, found)
-        return
-    rows = [
-        (one.standing.source_id, one.standing.address, _number(one.standing.average), one.standing.tier,
-         f"{one.tier.name}{' (pinned)' if one.standing.pinned else ''}" if one.tier else None,
-         f"every {one.tier.interval_seconds // 3600} h" if one.tier and one.changes else None)
-        for one in found
-    ]  # fmt: skip
-    table("", ("id", "source", "posts a day", "tier", "should be", "change"), rows)
+    columns = ("id", "source", "posts a day", "tier", "should be", "change")
+    show_list(found, as_json, TierJson, columns, lambda one: (
+        one.standing.source_id, one.standing.address, _number(one.standing.average), one.standing.tier,
+        f"{one.tier.name}{' (pinned)' if one.standing.pinned else ''}" if one.tier else None,
+        f"every {one.tier.interval_seconds // 3600} h" if one.tier and one.changes else None,
+    ))  # fmt: skip
 
 
 def _number(value: float | None) -> str:

@@ -11,7 +11,7 @@ from headwater.app import posts, sources
 from headwater.app.posts import ImageJson, PostJson, VersionJson
 from headwater.app.shapes import shaped
 from headwater.app.tellings import StoryJson
-from headwater.cli.session import Json, PostId, ago, json_line, json_lines, opened, say, table
+from headwater.cli.session import Json, PostId, ago, json_line, opened, say, show_list, table
 from headwater.settings import Settings
 from headwater.store.posts.stream import Filter, PostVersion, Story
 from headwater.text import headline, plain
@@ -32,12 +32,10 @@ def show_stream(
         source_id = parts.db.read_now(sources.named, owner, source) if source else None
         wanted = Filter(source_id=source_id, unread=unread)
         found, now = parts.db.read_now(posts.read_stream, owner, wanted, limit=limit), parts.now()
-    if as_json:
-        json_lines(StoryJson, found)
-        return
-    table("", ("when", "source", "title"), [_story_row(story, now) for story in found])
-    if not found:
-        say("Nothing here yet. `headwater sources` shows what you follow and how it is doing.")
+    show_list(
+        found, as_json, StoryJson, ("when", "source", "title"), lambda story: _story_row(story, now),
+        if_empty="Nothing here yet. `headwater sources` shows what you follow and how it is doing.",
+    )  # fmt: skip
 
 
 def _story_row(story: Story, now: datetime) -> tuple[str, str, str]:
@@ -59,13 +57,11 @@ def search(
     with opened() as (parts, owner):
         found = parts.db.read_now(posts.find_words, owner, " ".join(words), limit=limit)
         now = parts.now()
-    if as_json:
-        json_lines(PostJson, found)
-    elif found:
-        rows = [(ago(one.created_at, now), one.source, headline(one.title, one.content, one.url)) for one in found]
-        table("", ("when", "source", "title"), rows)
-    else:
-        say("Nothing found.")
+    show_list(
+        found, as_json, PostJson, ("when", "source", "title"),
+        lambda one: (ago(one.created_at, now), one.source, headline(one.title, one.content, one.url)),
+        if_empty="Nothing found.",
+    )  # fmt: skip
 
 
 def show_post(
@@ -136,11 +132,11 @@ def list_failed_images(
     with opened() as (parts, _):
         found = parts.db.read_now(posts.settled_images, "skipped" if skipped else "failed", limit)
         now = parts.now()
-    if as_json:
-        json_lines(ImageJson, found)
-        return
-    rows = [(one.id, one.attempts, ago(one.tried_at, now), one.url, one.error) for one in found]
-    table("", ("id", "attempts", "last tried", "address", "error"), rows)
+    columns = ("id", "attempts", "last tried", "address", "error")
+    show_list(
+        found, as_json, ImageJson, columns,
+        lambda one: (one.id, one.attempts, ago(one.tried_at, now), one.url, one.error),
+    )  # fmt: skip
 
 
 @images.command("retry")

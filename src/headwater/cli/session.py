@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+R = TypeVar("R")
 T = TypeVar("T")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 SourceName = Annotated[str, typer.Argument(help="Address or id of a source that you follow.")]
@@ -189,6 +190,24 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     for row in rows:
         shown.add_row(*(_cell(value) for value in row))
     _console().print(shown, markup=False)
+
+
+def show_list(
+    found: Sequence[R],
+    as_json: bool,
+    shape: type[Any],
+    columns: Sequence[str],
+    cells: Callable[[R], Sequence[object]],
+    *,
+    if_empty: str = "",
+) -> None:
+    """Prints what was found: as JSON lines of a shape, as a table, or as a sentence if there is nothing."""
+    if as_json:
+        json_lines(shape, found)
+    elif found or not if_empty:
+        table("", columns, map(cells, found))
+    else:
+        say(if_empty)
 
 
 def fail(error: HeadwaterError) -> int:

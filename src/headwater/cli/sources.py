@@ -30,6 +30,7 @@ from headwater.cli.session import (
     progress,
     run_async,
     say,
+    show_list,
     source_settings,
     table,
 )
@@ -128,18 +129,13 @@ def list_sources(as_json: Json = False) -> None:
     with opened() as (parts, owner):
         now = parts.now()
         found = parts.db.read_now(sources.every, owner, now)
-    if as_json:
-        json_lines(SourceJson, found)
-        return
-    if not found:
-        say("You follow nothing yet. Try `headwater add ADDRESS` or `headwater import FILE.opml`.")
-        return
     columns = ("id", "title", "status", "last check", "next check", "problem")
-    table(
-        "",
-        columns,
-        [(s.id, s.title, s.status, ago(s.last_crawled_at, now), _next_check(s, now), s.last_error) for s in found],
-    )
+    show_list(
+        found, as_json, SourceJson, columns,
+        lambda one: (one.id, one.title, one.status, ago(one.last_crawled_at, now), _next_check(one, now),
+                     one.last_error),
+        if_empty="You follow nothing yet. Try `headwater add ADDRESS` or `headwater import FILE.opml`.",
+    )  # fmt: skip
 
 
 def _next_check(source: WatchedSource, now: datetime) -> str:

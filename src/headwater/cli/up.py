@@ -113,17 +113,8 @@ def set_up_fleet(parts: Parts, seed: int) -> list[int]:
     from headwater.sim import fleet
 
     owner, now = wire.prepare_store(parts), parts.now()
-    ids = []
-    for one in fleet.MACHINES:
-        wanted = NewMiner(
-            name=one.name,
-            site=one.site,
-            actual_hashrate_th=one.hashrate_th,
-            actual_power_w=one.power_w,
-            electricity_usd_per_kwh=one.usd_per_kwh,
-            purchase_usd=one.purchase_usd,
-        )
-        ids.append(parts.db.write_now(miners.add, owner, wanted, now).id)
+    machines = [NewMiner.model_validate(one._asdict()) for one in fleet.MACHINES]
+    ids = [parts.db.write_now(miners.add, owner, one, now).id for one in machines]
     for number, trade in enumerate(fleet.TRADES):
         at = now - timedelta(days=trade.days_ago)
         entered = NewTrade(side=trade.side, btc=trade.btc, usd=trade.usd, traded_at=at)

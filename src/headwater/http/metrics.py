@@ -24,7 +24,7 @@ SLOW = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 60.0, 120.0)
 
 
 class Metric(NamedTuple):
-    """A metric, and the query by which the dashboard shows it; none: it is not shown."""
+    """A metric, and how the dashboard shows it: as the `max` or `sum` of all processes, by a query, or not at all."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -33,6 +33,14 @@ class Metric(NamedTuple):
     buckets: tuple[float, ...] = ()
     shown: str = ""
     unit: str = "short"
+
+    @property
+    def query(self) -> str:
+        """Returns the query by which the dashboard shows it."""
+        if self.shown not in ("max", "sum"):
+            return self.shown
+        by = f" by ({', '.join(self.labels)}) " if self.labels else ""
+        return f"{self.shown}{by}({self.name})"
 
 
 class AlertRule(NamedTuple):
@@ -87,27 +95,15 @@ METRICS = (
         ("change",),
         shown="sum by (change) (rate(headwater_posts_total[15m]))",
     ),
-    Metric(
-        "headwater_sources",
-        "gauge",
-        "Watched sources by status.",
-        ("status",),
-        shown="max by (status) (headwater_sources)",
-    ),
-    Metric("headwater_sources_due", "gauge", "Sources that wait for a visit.", shown="max(headwater_sources_due)"),
-    Metric(
-        "headwater_outbox_backlog",
-        "gauge",
-        "Events that wait for a consumer, capped.",
-        ("consumer",),
-        shown="max by (consumer) (headwater_outbox_backlog)",
-    ),
+    Metric("headwater_sources", "gauge", "Watched sources by status.", ("status",), shown="max"),
+    Metric("headwater_sources_due", "gauge", "Sources that wait for a visit.", shown="max"),
+    Metric("headwater_outbox_backlog", "gauge", "Events that wait for a consumer, capped.", ("consumer",), shown="max"),
     Metric(
         "headwater_consumer_lag_seconds",
         "gauge",
         "Age of the oldest event that waits.",
         ("consumer",),
-        shown="max by (consumer) (headwater_consumer_lag_seconds)",
+        shown="max",
         unit="s",
     ),
     Metric(
@@ -123,20 +119,14 @@ METRICS = (
         ("consumer", "partition"),
         unit="s",
     ),
-    Metric(
-        "headwater_dead_letters",
-        "gauge",
-        "Events that a consumer gave up on, capped.",
-        ("consumer",),
-        shown="max by (consumer) (headwater_dead_letters)",
-    ),
+    Metric("headwater_dead_letters", "gauge", "Events that a consumer gave up on, capped.", ("consumer",), shown="max"),
     Metric(
         "headwater_queue_depth",
         "gauge",
         "What waits in a queue of the store, capped: webhooks (deliveries), images, "
         "retries (events that failed in a consumer).",
         ("queue",),
-        shown="max by (queue) (headwater_queue_depth)",
+        shown="max",
     ),
     Metric("headwater_oldest_event_seconds", "gauge", "Age of the oldest event that is kept.", unit="s"),
     Metric(
@@ -144,7 +134,7 @@ METRICS = (
         "gauge",
         "Write-ahead log that PostgreSQL keeps for a replication slot.",
         ("slot",),
-        shown="max by (slot) (headwater_replication_slot_bytes)",
+        shown="max",
         unit="bytes",
     ),
     Metric("headwater_alerts", "gauge", "1 while an alert is raised.", ("alert",)),
@@ -155,12 +145,7 @@ METRICS = (
         ("kind", "found"),
         shown="sum by (found) (rate(headwater_cache_lookups_total[5m]))",
     ),
-    Metric(
-        "headwater_live_connections",
-        "gauge",
-        "Connections that follow the live updates.",
-        shown="sum(headwater_live_connections)",
-    ),
+    Metric("headwater_live_connections", "gauge", "Connections that follow the live updates.", shown="sum"),
     Metric(
         "headwater_build", "gauge", "1, with what this process is in its labels.", ("version", "python", "database")
     ),
@@ -352,7 +337,7 @@ def dashboard() -> dict[str, Any]:
 
 
 def _panel(place: int, metric: Metric) -> dict[str, Any]:
-    by = metric.shown.partition("by (")[2].partition(")")[0]
+    by = metric.query.partition("by (")[2].partition(")")[0]
     source = {"type": "prometheus", "uid": "${source}"}
     legend = f"{{{{{by}}}}}" if by and by != "le" else metric.name.removeprefix("headwater_")
     return {
@@ -362,5 +347,5 @@ def _panel(place: int, metric: Metric) -> dict[str, Any]:
         "gridPos": {"x": place % 2 * 12, "y": place // 2 * 8, "w": 12, "h": 8},
         "datasource": source,
         "fieldConfig": {"defaults": {"unit": metric.unit, "min": 0}, "overrides": []},
-        "targets": [{"refId": "A", "datasource": source, "expr": metric.shown, "legendFormat": legend}],
+        "targets": [{"refId": "A", "datasource": source, "expr": metric.query, "legendFormat": legend}],
     }

@@ -59,7 +59,11 @@ JsonId = Annotated[int, Strict(), Field(ge=1, le=MAX_ID)]
 Flag = Annotated[bool, Strict()]
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 Text = Annotated[str, Form()]
+Line = Annotated[str, Form(max_length=300)]
+Long = Annotated[str, Form(max_length=2000)]
+Word = Annotated[str, Form(max_length=20)]
 Texts = Annotated[list[str] | None, Form()]
+Checkbox = Annotated[bool, Form()]
 Next = Annotated[str, Form(description="the page to go to afterwards")]
 
 

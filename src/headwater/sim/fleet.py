@@ -18,11 +18,10 @@ SILENT_FOR = timedelta(hours=2)
 
 class SimMachine(NamedTuple):
     name: str
-    model: str
     site: str
-    hashrate_th: float
-    power_w: float
-    usd_per_kwh: str
+    actual_hashrate_th: float
+    actual_power_w: float
+    electricity_usd_per_kwh: str
     purchase_usd: str
 
 
@@ -50,7 +49,7 @@ _KINDS = (
     ("S19j Pro", "Old mill", 104.0, 3068.0, "0.074", "700", 6),
 )
 MACHINES = tuple(
-    SimMachine(f"{model} {number:02}", model, site, hashrate, power, price, cost)
+    SimMachine(f"{model} {number:02}", site, hashrate, power, price, cost)
     for model, site, hashrate, power, price, cost, count in _KINDS
     for number in range(1, count + 1)
 )
@@ -74,6 +73,5 @@ def readings_at(at: datetime, begins: datetime, seed: int = 1) -> Iterator[SimRe
             continue
         share = (0.62 if place == LOW else 1.0) * chance.gauss(1.0, 0.012)
         heat = 62 + warmth + chance.gauss(0, 1.5)
-        yield SimReading(
-            place, at, round(one.hashrate_th * share, 2), round(one.power_w * (0.4 + 0.6 * share), 1), round(heat, 1)
-        )
+        rate, power = one.actual_hashrate_th * share, one.actual_power_w * (0.4 + 0.6 * share)
+        yield SimReading(place, at, round(rate, 2), round(power, 1), round(heat, 1))

@@ -93,6 +93,15 @@ class ForumPage(NamedTuple):
     html: str
 
 
+class NewsPage(NamedTuple):
+    """`base` is where relative links start; `source` is what the page was parsed from, in UTF-8."""
+
+    tree: HtmlElement
+    url: str
+    base: str
+    source: bytes
+
+
 def forum_page(response: Response) -> ForumPage:
     """Parses a page. Raises a ReadFailed if there is nothing on it, or if it would keep the parser busy."""
     html = _forum_text(response.body, response.headers.get("content-type"))
@@ -114,15 +123,6 @@ def _forum_text(body: bytes, content_type: str | None) -> str:
     if declared and "charset" not in (content_type or "").lower():
         content_type = f"text/html; charset={declared[1].decode('ascii')}"
     return repaired_utf8(as_utf8(body, content_type)).decode("utf-8", "replace")
-
-
-class NewsPage(NamedTuple):
-    """`base` is where relative links start; `source` is what the page was parsed from, in UTF-8."""
-
-    tree: HtmlElement
-    url: str
-    base: str
-    source: bytes
 
 
 def news_page(response: Response) -> NewsPage:

@@ -180,17 +180,10 @@ cdef class _Fragment(_Text):
             # A parser keeps only three alike, and no link within a link.
             if self.open_of[number] >= (1 if number == A else 3):
                 return False
-        elif role == ITEM:
-            if top == ITEM:
+        elif role == ITEM or role == TERM:
+            if top == role:
                 self.close()
-            elif not elements[top_number].is_list:
-                return False
-            if self.paragraphs:
-                return False
-        elif role == TERM:
-            if top == TERM:
-                self.close()
-            elif not elements[top_number].is_terms:
+            elif not (elements[top_number].is_list if role == ITEM else elements[top_number].is_terms):
                 return False
             if self.paragraphs:
                 return False

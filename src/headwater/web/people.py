@@ -17,7 +17,7 @@ from headwater.coordination.rate_limits import Limit
 from headwater.errors import AlreadyThere, BadInput, Forbidden, HeadwaterError, NotFound, SignInRefused, SourceFailure
 from headwater.http import auth, routes
 from headwater.http.auth import CurrentReader, caller_of, needs
-from headwater.http.routes import Id, Text, Texts
+from headwater.http.routes import Id, Line, Long, Text, Texts, Word
 from headwater.http.state import WithParts
 from headwater.store.people.accounts import Invitation
 from headwater.web.view import go, page_router, show
@@ -50,8 +50,8 @@ async def login(
 async def sign_in(
     request: Request,
     parts: WithParts,
-    email: Annotated[str, Form(max_length=300)] = "",
-    password: Annotated[str, Form(max_length=2000)] = "",
+    email: Line = "",
+    password: Long = "",
     tenant: Annotated[str | None, Form(max_length=200)] = None,
     next: Annotated[str | None, Form()] = None,
 ) -> Response:
@@ -93,12 +93,7 @@ async def _login_page(
 
 
 @router.post("/login/provider")
-async def to_provider(
-    request: Request,
-    parts: WithParts,
-    next: Annotated[str, Form(max_length=2000)] = "",
-    invitation: Annotated[str, Form(max_length=200)] = "",
-) -> Response:
+async def to_provider(request: Request, parts: WithParts, next: Long = "", invitation: Line = "") -> Response:
     auth.refuse_foreign(request)
     try:
         return await _leave(request, parts, next=auth.local_path(next), invitation=invitation)
@@ -145,9 +140,7 @@ async def from_provider(request: Request, parts: WithParts) -> Response:
 
 
 @router.post("/login/tenant")
-async def choose_tenant(
-    request: Request, parts: WithParts, tenant: Annotated[str, Form(max_length=200)] = ""
-) -> Response:
+async def choose_tenant(request: Request, parts: WithParts, tenant: Line = "") -> Response:
     """Signs in whoever came from the provider and is known in several tenants."""
     auth.refuse_foreign(request)
     try:
@@ -249,11 +242,7 @@ def _invitation_page(
 
 @router.post("/invitation")
 async def accept_invitation(
-    request: Request,
-    parts: WithParts,
-    token: Annotated[str, Form(max_length=200)] = "",
-    name: Annotated[str, Form(max_length=300)] = "",
-    password: Annotated[str, Form(max_length=2000)] = "",
+    request: Request, parts: WithParts, token: Line = "", name: Line = "", password: Long = ""
 ) -> Response:
     auth.refuse_foreign(request)
     browser = _browser(request, parts)
@@ -311,12 +300,7 @@ async def arrange(
 
 @router.post("/account/password", dependencies=[needs("account:write")])
 async def change_password(
-    request: Request,
-    parts: WithParts,
-    reader: CurrentReader,
-    current: Annotated[str, Form(max_length=2000)] = "",
-    new: Annotated[str, Form(max_length=2000)] = "",
-    email: Annotated[str, Form(max_length=300)] = "",
+    request: Request, parts: WithParts, reader: CurrentReader, current: Long = "", new: Long = "", email: Line = ""
 ) -> Response:
     caller = caller_of(request)
     try:
@@ -339,11 +323,7 @@ async def link_identity(request: Request, parts: WithParts, reader: CurrentReade
 
 @router.post("/account/identities/unlink", dependencies=[needs("account:write")])
 async def unlink_identity(
-    request: Request,
-    parts: WithParts,
-    reader: CurrentReader,
-    issuer: Annotated[str, Form(max_length=2000)],
-    subject: Annotated[str, Form(max_length=300)],
+    request: Request, parts: WithParts, reader: CurrentReader, issuer: Long, subject: Line
 ) -> Response:
     at = parts.provider.client.issuer if parts.provider else None
     try:
@@ -355,12 +335,7 @@ async def unlink_identity(
 
 @router.post("/account/tokens", dependencies=[needs("account:write")])
 async def create_token(
-    request: Request,
-    parts: WithParts,
-    reader: CurrentReader,
-    name: Text = "",
-    scopes: Texts = None,
-    days: Annotated[str, Form(max_length=10)] = "",
+    request: Request, parts: WithParts, reader: CurrentReader, name: Text = "", scopes: Texts = None, days: Word = ""
 ) -> Response:
     """Answers with the page itself instead of a redirect: the secret is shown here and never again."""
     try:
@@ -417,16 +392,19 @@ async def _people_page(
 async def audit_page(request: Request, parts: WithParts, reader: CurrentReader, cursor: str | None = None) -> Response:
     found = await parts.db.read(people.audit_page, reader, before=routes.id_in(cursor), limit=AUDIT_PAGE + 1)
     rows, older = routes.cut_page(found, AUDIT_PAGE, routes.cursor_of_row)
-    return show(request, "audit.html", section="account", rows=rows, older=older, actions=people.ACTIONS)
+    return show(
+        request,
+        "audit.html",
+        section="account",
+        rows=rows,
+        older=older and f"/audit?cursor={older}",
+        actions=people.ACTIONS,
+    )
 
 
 @router.post("/people/invite", dependencies=[needs("people:write")])
 async def invite(
-    request: Request,
-    parts: WithParts,
-    reader: CurrentReader,
-    email: Annotated[str, Form(max_length=300)] = "",
-    role: Annotated[str, Form(max_length=20)] = "member",
+    request: Request, parts: WithParts, reader: CurrentReader, email: Line = "", role: Word = "member"
 ) -> Response:
     """Answers with the page itself instead of a redirect: the link is shown here and never again."""
     home = wire.home(parts.settings)
@@ -444,9 +422,7 @@ async def withdraw(parts: WithParts, reader: CurrentReader, invitation_id: Id) -
 
 
 @router.post("/people/{user_id}/role", dependencies=[needs("people:write")])
-async def give_role(
-    request: Request, parts: WithParts, reader: CurrentReader, user_id: Id, role: Annotated[str, Form(max_length=20)]
-) -> Response:
+async def give_role(request: Request, parts: WithParts, reader: CurrentReader, user_id: Id, role: Word) -> Response:
     try:
         await parts.db.write(people.give_role, reader, user_id, role)
     except BadInput as error:

@@ -11,7 +11,7 @@ from headwater.app import crawling, refresh, sources
 from headwater.errors import AlreadyThere, BadInput
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import AnyId, Id, Name, Next, Text, Texts
+from headwater.http.routes import AnyId, Id, Name, Next, Text, Texts, Word
 from headwater.http.state import WithParts
 from headwater.model import Reader
 from headwater.web import formatting
@@ -75,7 +75,7 @@ async def add(
     reader: CurrentReader,
     address: Text = "",
     folder: Annotated[Name | None, Form()] = None,
-    kind: Annotated[str, Form(max_length=20)] = "",
+    kind: Word = "",
     next: Next = "/sources",
 ) -> Response:
     try:
@@ -158,9 +158,7 @@ async def refresh_one(parts: WithParts, reader: CurrentReader, source_id: Id, ne
 
 
 @router.post("/sources/{source_id}/interval", dependencies=[needs("sources:write")])
-async def choose_interval(
-    parts: WithParts, reader: CurrentReader, source_id: Id, minutes: Annotated[str, Form(max_length=10)] = ""
-) -> Response:
+async def choose_interval(parts: WithParts, reader: CurrentReader, source_id: Id, minutes: Word = "") -> Response:
     if (minutes and not minutes.isascii()) or (minutes and not minutes.isdigit()):
         raise BadInput("An interval is a number of minutes.")
     wanted = int(minutes) if minutes else None

@@ -13,7 +13,7 @@ from headwater.app.tellings import told_by
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.edge import page_policy
-from headwater.http.routes import MAX_MARKED, AnyId, Id, Next, StreamFilter
+from headwater.http.routes import MAX_MARKED, AnyId, Checkbox, Id, Next, StreamFilter
 from headwater.http.state import WithParts
 from headwater.store.posts.stream import Filter, Marks
 from headwater.web.images import ShownImages
@@ -26,11 +26,7 @@ router = page_router()
 
 @router.get("/", dependencies=[needs("posts:read")])
 async def stream_page(
-    request: Request,
-    parts: WithParts,
-    reader: CurrentReader,
-    wanted: StreamFilter,
-    cursor: str | None = None,
+    request: Request, parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: str | None = None
 ) -> Response:
     after = routes.position(cursor)
     newest = await posts.stream_page(parts.db, parts.cache, reader, wanted, after=after, limit=PAGE + 1)
@@ -137,11 +133,7 @@ async def story_page(
 
 @router.post("/stories/{story_id}/undo", dependencies=[needs("stories:write")])
 async def undo_story(
-    parts: WithParts,
-    reader: CurrentReader,
-    story_id: Id,
-    everybody: Annotated[bool, Form()] = False,
-    next: Next = "/",
+    parts: WithParts, reader: CurrentReader, story_id: Id, everybody: Checkbox = False, next: Next = "/"
 ) -> Response:
     await parts.db.write(stories.undo, reader, story_id, parts.now(), everybody=everybody)
     return go(next)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Form, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from headwater.app import webhooks
@@ -12,7 +10,7 @@ from headwater.app.webhooks import Created
 from headwater.errors import BadInput
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import Id, Text, Texts
+from headwater.http.routes import Checkbox, Id, Text, Texts
 from headwater.http.state import WithParts
 from headwater.model import Reader
 from headwater.store.people.webhooks import ChangedWebhook, Delivery, Webhook
@@ -95,7 +93,7 @@ async def webhook_page(
         "webhook.html",
         webhook=webhook,
         log=log,
-        older=older,
+        older=older and f"/webhooks/{webhook_id}?cursor={older}",
         state_of=state_of,
         section="webhooks",
     )
@@ -109,9 +107,7 @@ async def send_ping(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> 
 
 
 @router.post("/webhooks/{webhook_id}/active", dependencies=[needs("webhooks:write")])
-async def pause_or_resume(
-    parts: WithParts, reader: CurrentReader, webhook_id: Id, active: Annotated[bool, Form()]
-) -> Response:
+async def pause_or_resume(parts: WithParts, reader: CurrentReader, webhook_id: Id, active: Checkbox) -> Response:
     await parts.db.write(webhooks.change, reader, webhook_id, parts.now(), ChangedWebhook(active=active))
     parts.new_events.send()
     return go(f"/webhooks/{webhook_id}")

@@ -13,17 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from headwater.app.fleet import miners, treasury
 from headwater.app.fleet.amounts import Hashrate, Power, Words, plain
 from headwater.app.fleet.miners import MinerChange, NewMiner
 from headwater.app.fleet.treasury import NewTrade
-from headwater.app.shapes import iso
-from headwater.errors import BadDocument, BadInput, HeadwaterError
+from headwater.app.shapes import checked, iso
+from headwater.errors import BadDocument, HeadwaterError
 from headwater.model import Reader
 from headwater.store.fleet.miners import Miner, ModelFacts, save_models
 from headwater.store.fleet.treasury import StoredTrade
@@ -37,7 +37,6 @@ MACHINES = (
 )
 TRADES = ("side", "btc", "usd", "traded_at", "note", "idempotency_key")
 MODELS = ("model_name", "manufacturer", "reference_hashrate_th", "reference_power_w", "release_date")
-Shape = TypeVar("Shape", bound=BaseModel)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TEXTS = frozenset({"model", "name", "site", "pool", "note", "idempotency_key", "model_name", "manufacturer"})
 
@@ -124,16 +123,6 @@ def import_models(conn: Connection, document: bytes) -> ImportedRows:
     audit.record(conn, None, "miner.models", detail=f"{len(found)} models")
     added = len(miners.models(conn)) - before
     return ImportedRows(added, len(found) - added, 0)
-
-
-def checked(shape: type[Shape], given: Mapping[str, Any]) -> Shape:
-    """Reads what a person gave as text. Raises BadInput, which names the first field that is wrong."""
-    try:
-        return shape.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(place) for place in first["loc"])
-        raise BadInput(f"{field}: {first['msg']}.") from None
 
 
 def _machine_cells(miner: Miner) -> dict[str, Any]:

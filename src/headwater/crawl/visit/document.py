@@ -36,6 +36,7 @@ from headwater.crawl.visit.shared import (
     send,
     state_after,
     take_request,
+    visit_of,
 )
 from headwater.errors import SourceFailure, TimedOut
 from headwater.fetch.statuses import cache_lifetime, judge
@@ -172,14 +173,9 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
     ttl = page.facts.ttl_seconds if page else None
     now, every = tools.now(), _with_trust(interval(due, tools), due.push_trust)
     wished = least_wait(every, wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response)))
-    return Visit(
-        source_id=due.source.id,
-        lease=due.lease,
-        started_at=started_at,
-        seconds=seconds,
-        outcome=outcome,
+    again = next_check(now, max(every, wished), chance=tools.chance())
+    return visit_of(due, outcome, started_at, seconds, again)._replace(
         status=status,
-        next_check_at=next_check(now, max(every, wished), chance=tools.chance()),
         not_before=now + wished,
         state=found.state,
         posts=page.posts if page else [],
@@ -197,15 +193,7 @@ def _changes_kind(
 ) -> Visit:
     """Returns the visit of a site without a feed whose pages another kind can read. The next visit is due at once."""
     note = f"{NO_FEED}, so its pages are read, as a {tools.kinds[becomes.kind].label}."
-    return Visit(
-        source_id=due.source.id,
-        lease=due.lease,
-        started_at=started_at,
-        seconds=seconds,
-        outcome="ok",
-        status=due.status,
-        next_check_at=tools.now(),
-        state=due.state,
+    return visit_of(due, "ok", started_at, seconds, tools.now())._replace(
         facts=Facts(note=note),
         http_status=found.response.status,
         bytes=len(found.response.body),

@@ -47,6 +47,7 @@ from headwater.crawl.visit.shared import (
     send,
     state_after,
     take_request,
+    visit_of,
 )
 from headwater.crawl.visit.walk import COMPLETED, Checkpoint
 from headwater.errors import BadInput, FetchFailed, NotAsked, NotYet, SourceFailure, StoreUnavailable, TimedOut
@@ -299,14 +300,9 @@ class ListVisit:
         return visit._replace(state=self._state, facts=self._learnt(), counted=self._counted, bytes=self._bytes())
 
     def _visit(self, outcome: str, next_check_at: datetime) -> Visit:
-        return Visit(
-            source_id=self._source.id,
-            lease=self._due.lease,
-            started_at=self._started_at,
-            seconds=time.monotonic() - self._started,
-            outcome=outcome,
+        seconds = time.monotonic() - self._started
+        return visit_of(self._due, outcome, self._started_at, seconds, next_check_at)._replace(
             status=self._good_status(),
-            next_check_at=next_check_at,
             state=self._state,
             facts=self._learnt(),
             http_status=self._requests.answers[-1][0] if self._requests.answers else None,

@@ -182,16 +182,10 @@ def failed(due: DueSource, error: SourceFailure, started_at: datetime, seconds: 
     asked = f"{due.host} asked for a pause"
     if pause:
         tools.paused_until[due.host] = Pause(now + pause, asked)
-    return Visit(
-        source_id=due.source.id,
-        lease=due.lease,
-        started_at=started_at,
-        seconds=seconds,
-        outcome="failed",
+    again = next_check(now, max(every, back_off), chance=chance)
+    return visit_of(due, "failed", started_at, seconds, again)._replace(
         status=_status_after(due, error, blames_source),
-        next_check_at=next_check(now, max(every, back_off), chance=chance),
         not_before=now + back_off,
-        state=due.state,
         http_status=http_status if isinstance(http_status, int) else None,
         error_code=error.code,
         error=error.detail,
@@ -221,16 +215,20 @@ def _status_after(due: DueSource, error: SourceFailure, blames_source: bool) -> 
 
 def deferred(due: DueSource, now: datetime, until: datetime, why: str) -> Visit:
     """Returns a visit that has to wait, which is not a failure."""
+    return visit_of(due, "deferred", now, 0.0, until)._replace(waits_for=why)
+
+
+def visit_of(due: DueSource, outcome: str, started_at: datetime, seconds: float, next_check_at: datetime) -> Visit:
+    """Returns a visit that leaves the status and the state of its source as they are."""
     return Visit(
         source_id=due.source.id,
         lease=due.lease,
-        started_at=now,
-        seconds=0.0,
-        outcome="deferred",
+        started_at=started_at,
+        seconds=seconds,
+        outcome=outcome,
         status=due.status,
-        next_check_at=until,
+        next_check_at=next_check_at,
         state=due.state,
-        waits_for=why,
     )
 
 

@@ -141,6 +141,6 @@ def event_columns(*, of_tenant: bool = False) -> list[Column[Any]]:
     ]
 
 
-def partial_index(name: str, *columns: Column[Any], where: str) -> Index:
+def partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
     """An index of those rows that meet a condition."""
-    return Index(name, *columns, sqlite_where=text(where), postgresql_where=text(where))
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))

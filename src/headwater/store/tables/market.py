@@ -4,53 +4,28 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from headwater.store.tables.columns import Moment, metadata
+from headwater.store.tables.columns import Moment, optional, partial_index, required, table
 
 # A day has one row for each version; the one that holds now is not superseded.
-market_daily = sa.Table(
+market_daily = table(
     "market_daily",
-    metadata,
-    sa.Column("day", Moment, nullable=False),
-    sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("price_usd", sa.Float),
-    sa.Column("difficulty", sa.Float),
-    sa.Column("hashrate_th", sa.Float),
-    sa.Column("fees_btc", sa.Float, nullable=False),
-    sa.Column("height", sa.Integer, nullable=False),
-    sa.Column("blocks", sa.Integer, nullable=False),
-    sa.Column("origin", sa.Text, nullable=False),
-    sa.Column("stored_at", Moment, nullable=False),
-    sa.Column("superseded_at", Moment),
+    *required(day=Moment, version=sa.Integer),
+    *optional(price_usd=sa.Float, difficulty=sa.Float, hashrate_th=sa.Float),
+    *required(fees_btc=sa.Float, height=sa.Integer, blocks=sa.Integer, origin=sa.Text, stored_at=Moment),
+    *optional(superseded_at=Moment),
     sa.PrimaryKeyConstraint("day", "version"),
 )
-sa.Index(
-    "ux_market_daily_current",
-    market_daily.c.day,
-    unique=True,
-    sqlite_where=sa.text("superseded_at IS NULL"),
-    postgresql_where=sa.text("superseded_at IS NULL"),
-)
+partial_index("ux_market_daily_current", market_daily.c.day, where="superseded_at IS NULL", unique=True)
 
 # What was forecast, by the last day that was known then. What was made again from corrected figures is a version.
-forecast_daily = sa.Table(
+forecast_daily = table(
     "forecast_daily",
-    metadata,
-    sa.Column("made_on", Moment, nullable=False),
-    sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("forecast_date", Moment, nullable=False),
-    sa.Column("predicted_btc_price", sa.Float, nullable=False),
-    sa.Column("price_low", sa.Float, nullable=False),
-    sa.Column("price_high", sa.Float, nullable=False),
-    sa.Column("predicted_difficulty", sa.Float, nullable=False),
-    sa.Column("difficulty_low", sa.Float, nullable=False),
-    sa.Column("difficulty_high", sa.Float, nullable=False),
-    sa.Column("predicted_hashprice", sa.Float, nullable=False),
-    sa.Column("hashprice_low", sa.Float, nullable=False),
-    sa.Column("hashprice_high", sa.Float, nullable=False),
-    sa.Column("confidence_score", sa.Float),
-    sa.Column("difficulty_skill", sa.Float),
-    sa.Column("model", sa.Text, nullable=False),
-    sa.Column("created_at", Moment, nullable=False),
+    *required(made_on=Moment, version=sa.Integer, forecast_date=Moment),
+    *required(predicted_btc_price=sa.Float, price_low=sa.Float, price_high=sa.Float),
+    *required(predicted_difficulty=sa.Float, difficulty_low=sa.Float, difficulty_high=sa.Float),
+    *required(predicted_hashprice=sa.Float, hashprice_low=sa.Float, hashprice_high=sa.Float),
+    *optional(confidence_score=sa.Float, difficulty_skill=sa.Float),
+    *required(model=sa.Text, created_at=Moment),
     sa.PrimaryKeyConstraint("made_on", "version", "forecast_date"),
 )
 sa.Index("ix_forecast_daily_forecast_date", forecast_daily.c.forecast_date)

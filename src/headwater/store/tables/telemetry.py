@@ -10,42 +10,38 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from headwater.store.tables.columns import BigId, Moment, counter, metadata
+from headwater.store.tables.columns import BigId, Moment, counter, optional, required, table
 
 
 def _of_miner() -> list[sa.Column[Any]]:
-    return [sa.Column("tenant_id", BigId, nullable=False), sa.Column("miner_id", BigId, nullable=False)]
+    return required(tenant_id=BigId, miner_id=BigId)
 
 
-def _summed(table: str) -> sa.Table:
+def _summed(name: str) -> sa.Table:
     """What the readings of each stretch of time come to."""
     figures = [
         column
-        for name in ("hashrate", "power", "temperature")
+        for figure in ("hashrate", "power", "temperature")
         for column in (
-            sa.Column(f"{name}_count", sa.Integer, nullable=False),
-            *(sa.Column(f"{name}_{what}", sa.Float) for what in ("min", "sum", "max")),
+            sa.Column(f"{figure}_count", sa.Integer, nullable=False),
+            *(sa.Column(f"{figure}_{what}", sa.Float) for what in ("min", "sum", "max")),
         )
     ]
-    return sa.Table(
-        table,
-        metadata,
+    return table(
+        name,
         *_of_miner(),
-        sa.Column("start", Moment, nullable=False),
+        *required(start=Moment),
         *figures,
         sa.PrimaryKeyConstraint("miner_id", "start"),
         sqlite_with_rowid=False,
     )
 
 
-miner_telemetry = sa.Table(
+miner_telemetry = table(
     "miner_telemetry",
-    metadata,
     *_of_miner(),
-    sa.Column("at", Moment, nullable=False),
-    sa.Column("hashrate_th", sa.Float, nullable=False),
-    sa.Column("power_w", sa.Float),
-    sa.Column("temperature_c", sa.Float),
+    *required(at=Moment, hashrate_th=sa.Float),
+    *optional(power_w=sa.Float, temperature_c=sa.Float),
     sa.PrimaryKeyConstraint("miner_id", "at"),
     sqlite_with_rowid=False,
     postgresql_partition_by="RANGE (at)",
@@ -54,12 +50,10 @@ telemetry_hours = _summed("telemetry_hours")
 telemetry_days = _summed("telemetry_days")
 
 # What was last heard of each machine, and what the watch makes of it. `doubts` are looks in a row that saw a change.
-telemetry_heard = sa.Table(
+telemetry_heard = table(
     "telemetry_heard",
-    metadata,
     *_of_miner(),
-    sa.Column("last_at", Moment, nullable=False),
-    sa.Column("received_at", Moment, nullable=False),
+    *required(last_at=Moment, received_at=Moment),
     sa.Column("state", sa.String(10), nullable=False, server_default="ok"),  # ok, silent or low
     sa.Column("since", Moment),
     counter("doubts"),
@@ -67,10 +61,8 @@ telemetry_heard = sa.Table(
 )
 
 # When the watch last looked, and since when it has looked without a pause. One row.
-telemetry_looks = sa.Table(
+telemetry_looks = table(
     "telemetry_looks",
-    metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("looked_at", Moment, nullable=False),
-    sa.Column("watching_since", Moment, nullable=False),
+    *required(looked_at=Moment, watching_since=Moment),
 )

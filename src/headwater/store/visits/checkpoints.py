@@ -143,23 +143,13 @@ def statistics(conn: Connection, reader: Reader) -> Statistics:
     ids = [source_id for source_id, *_ in boards]
     states, images = _by_source(_item_states.all(conn, ids)), _by_source(_images_by_source.all(conn, ids))
     posts = post_counts(conn, ids)
-    counts = [
-        BoardCount(
-            source_id=source_id,
-            kind=kind,
-            title=title,
-            site=site,
-            board=board,
-            status=status,
-            done=states.get(source_id, {}).get("done", 0),
-            failed=states.get(source_id, {}).get("failed", 0),
-            waiting=states.get(source_id, {}).get("waiting", 0),
-            posts=posts.get(source_id, 0),
-            images=images.get(source_id, {}),
-        )
-        for source_id, kind, title, site, board, status in boards
-    ]
-    return Statistics(counts, dict(_images.all(conn, ids)))
+
+    def counted(source_id: int, *board: Any) -> BoardCount:
+        by_state = states.get(source_id, {})
+        items = (by_state.get(state, 0) for state in ("done", "failed", "waiting"))
+        return BoardCount._make((source_id, *board, *items, posts.get(source_id, 0), images.get(source_id, {})))
+
+    return Statistics([counted(*board) for board in boards], dict(_images.all(conn, ids)))
 
 
 def _by_source(rows: Sequence[tuple[Any, ...]]) -> dict[int, dict[str, int]]:

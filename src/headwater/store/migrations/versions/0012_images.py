@@ -11,6 +11,11 @@ down_revision = "0011"
 
 
 def upgrade() -> None:
+    _images()
+    _shown_by_posts()
+
+
+def _images() -> None:
     op.create_table(
         "images",
         own_id(),
@@ -28,6 +33,9 @@ def upgrade() -> None:
     partial_index("ix_images_waiting", "images", ["host", "next_try_at", "id"], "state = 'waiting'")
     op.create_index("ix_images_content", "images", ["content_hash", "size"])
     partial_index("ix_images_settled", "images", ["state", "id"], "state <> 'waiting'")
+
+
+def _shown_by_posts() -> None:
     op.create_table(
         "post_images",
         *required(post_id=BigId, image_id=BigId),

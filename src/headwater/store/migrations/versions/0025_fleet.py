@@ -4,30 +4,31 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import of_user, own_id, partial_index, primary_key, tenant_and_user, unique
-from headwater.store.tables.columns import BigId, Exact, Json, Moment
+from headwater.store.tables.columns import BigId, Exact, Json, Moment, optional, required
 
 revision = "0025"
 down_revision = "0024"
 
 
 def upgrade() -> None:
+    _models()
+    _machines()
+    _trades()
+    _portfolios()
+
+
+def _models() -> None:
     op.create_table(
         "miner_models",
         own_id(),
-        sa.Column("model_key", sa.Text(), nullable=False),
-        sa.Column("model_name", sa.Text(), nullable=False),
-        sa.Column("manufacturer", sa.Text(), nullable=False),
-        sa.Column("reference_hashrate_th", Exact(), nullable=False),
-        sa.Column("reference_power_w", Exact(), nullable=False),
-        sa.Column("release_date", sa.String(10)),
+        *required(model_key=sa.Text, model_name=sa.Text, manufacturer=sa.Text),
+        *required(reference_hashrate_th=Exact, reference_power_w=Exact),
+        *optional(release_date=sa.String(10)),
         sa.Column("is_shipped", sa.Boolean(), server_default=sa.false(), nullable=False),
         primary_key("miner_models", "id"),
         unique("miner_models", "model_key"),
         sqlite_autoincrement=True,
     )
-    _machines()
-    _trades()
-    _portfolios()
 
 
 def _machines() -> None:
@@ -61,10 +62,7 @@ def _trades() -> None:
         "treasury_trades",
         own_id(),
         *tenant_and_user(),
-        sa.Column("side", sa.String(4), nullable=False),
-        sa.Column("satoshis", sa.BigInteger(), nullable=False),
-        sa.Column("usd", Exact(), nullable=False),
-        sa.Column("traded_at", Moment(), nullable=False),
+        *required(side=sa.String(4), satoshis=sa.BigInteger, usd=Exact, traded_at=Moment),
         sa.Column("note", sa.Text(), server_default="", nullable=False),
         sa.Column("idempotency_key", sa.Text(), nullable=False),
         sa.Column("created_at", Moment(), nullable=False),

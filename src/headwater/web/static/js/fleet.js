@@ -1,17 +1,15 @@
 // The operator's page: works out "what if" while one types, and shows what changed elsewhere without loading again.
 import { askForHtml } from "./api.js";
+import { followEvents } from "./events.js";
 
 const KINDS = [
   "miner.added", "miner.changed", "miner.removed", "miner.offline", "miner.recovered", "treasury.traded", "forecast.refreshed",
 ];
 const SETTLE = 150;
-const COME_AGAIN = 30_000;
 const HASHES_PER_PH_DAY = 8.64e19;
 const HASHES_PER_DIFFICULTY = 2 ** 32;
 const KWH_PER_WATT_DAY = 0.024;
 
-let source = null;
-let lastId = "";
 let timer = null;
 
 const money = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
@@ -87,39 +85,13 @@ function takeOver() {
   workOut(form);
 }
 
-function connect() {
-  if (source || document.hidden) return;
-  const since = lastId ? `&last_event_id=${lastId}` : "";
-  source = new EventSource(`/api/live?kinds=${KINDS.join(",")}${since}`);
-  for (const kind of [...KINDS, "reset"]) {
-    source.addEventListener(kind, (event) => {
-      lastId = event.lastEventId;
-      refreshSoon();
-    });
-  }
-  source.addEventListener("error", () => {
-    if (source?.readyState === EventSource.CLOSED) {
-      disconnect();
-      setTimeout(connect, COME_AGAIN * (1 + Math.random()));
-    }
-  });
-}
-
-function disconnect() {
-  source?.close();
-  source = null;
-}
-
 export function watchFleet() {
   if (!document.querySelector("[data-fleet]")) return;
   takeOver();
   // What changed while nobody looked at this page is loaded when somebody does.
-  document.addEventListener("visibilitychange", () => {
-    if (document.hidden) return disconnect();
-    connect();
-    refreshSoon();
+  let isFirst = !document.hidden;
+  followEvents(KINDS, refreshSoon, () => {
+    if (!isFirst) refreshSoon();
+    isFirst = false;
   });
-  addEventListener("pagehide", disconnect);
-  addEventListener("pageshow", connect);
-  connect();
 }

@@ -1,17 +1,15 @@
 // Says when new posts have arrived, and shows them without loading the page again. The server tells of them
 // (server-sent events) while the page is in front; then it is asked which of them belong here, at most every two seconds.
 import { ask, askForHtml } from "./api.js";
+import { followEvents } from "./events.js";
 import { notice } from "./notices.js";
 import { takeOverPosts } from "./posts.js";
 
 const MOST = 20;
 const SETTLE = 300;
 const LEAST_BETWEEN = 2_000;
-const COME_AGAIN = 30_000;
 
 let stream = null;
-let source = null;
-let lastId = "";
 let timer = null;
 let lookedAt = 0;
 
@@ -72,38 +70,9 @@ function takeOverNews() {
   });
 }
 
-function connect() {
-  if (source || document.hidden) return;
-  const since = lastId ? `&last_event_id=${lastId}` : "";
-  source = new EventSource(`/api/live?kinds=post.stored${since}`);
-  source.addEventListener("open", lookSoon); // for what came before we listened
-  for (const kind of ["post.stored", "reset"]) {
-    source.addEventListener(kind, (event) => {
-      lastId = event.lastEventId;
-      lookSoon();
-    });
-  }
-  source.addEventListener("error", () => {
-    // A lost connection the browser makes again by itself; a refused one is ours to try again, much later.
-    if (source?.readyState === EventSource.CLOSED) {
-      disconnect();
-      setTimeout(connect, COME_AGAIN * (1 + Math.random()));
-    }
-  });
-}
-
-function disconnect() {
-  source?.close();
-  source = null;
-}
-
 export function keepLive() {
   stream = document.querySelector("[data-live]");
   if (!stream) return;
   takeOverNews();
-  // A browser has few connections for one server: pages that nobody sees leave theirs to the others.
-  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
-  addEventListener("pagehide", disconnect);
-  addEventListener("pageshow", connect);
-  connect();
+  followEvents(["post.stored"], lookSoon, lookSoon); // at first, for what came before we listened
 }
