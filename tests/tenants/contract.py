@@ -148,6 +148,8 @@ VALUES: Mapping[str, Any] = {
     "app.posts.read_stream.wanted": Filter(),
     "app.posts.stream_view.wanted": Filter(),
     "app.posts.stream_view.stories": [],
+    "app.posts.with_signals.stories": [],
+    "store.posts.stream.with_signals.stories": [],
     "app.posts.page.wanted": Filter(),
     "store.stories.folded.save_settings.wanted": FoldSettings("repeats", 0.5),
     "store.stories.folded.entries.wanted": FoldSettings(),

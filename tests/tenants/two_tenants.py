@@ -18,11 +18,13 @@ from headwater.app.fleet import miners, telemetry, treasury
 from headwater.app.fleet.miners import NewMiner
 from headwater.app.fleet.telemetry import NewReading
 from headwater.app.fleet.treasury import NewTrade
+from headwater.consumers.mentions import note_owned
 from headwater.follow.add import follow
 from headwater.ids import uuid7
 from headwater.model import Decision, Image, Reader
 from headwater.store import images
 from headwater.store import stories as story_store
+from headwater.store.fleet.portfolios import Owner
 from headwater.store.images import PostImages
 from headwater.store.people import accounts
 from headwater.store.posts import search, stream
@@ -108,6 +110,7 @@ def _desk(conn: Connection, reader: Reader) -> int:
     mine = miners.add(conn, reader, NewMiner(model="Antminer S21", quantity=3, electricity_usd_per_kwh=price), NOON)
     bought = NewTrade(side="buy", btc=Decimal("0.5"), usd=Decimal(30_000))
     treasury.trade(conn, reader, bought, f"trade of {reader.user_id}", NOON)
+    note_owned(conn, [Owner(reader.tenant_id, reader.user_id)])
     telemetry.take(conn, reader, [NewReading(mine.id, NOON, 600.0, 10_000.0)], timedelta(days=35), NOON)
     return mine.id
 

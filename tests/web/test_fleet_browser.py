@@ -14,6 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from api.running import Running
+from fleet.taking_in import take_in
 from headwater import wire
 from headwater.app import market
 from headwater.app.fleet import desk, miners, telemetry, treasury
@@ -23,6 +24,7 @@ from headwater.model import MarketDay
 from headwater.sim.market import mined
 from headwater.store.fleet import telemetry as store
 from headwater.store.fleet.telemetry import MachineReading
+from support.posts import a_post
 
 Open = Callable[..., Page]
 
@@ -100,6 +102,31 @@ def test_what_if_answers_while_one_types_as_the_server_does(headwater: Running, 
     page.goto(f"{headwater.url}/fleet?power=0.03&price=120000&difficulty=150")
     assert {name: shown(page, name).inner_text() for name in typed} == typed
     assert typed["losing"] == "0 of 18"
+
+
+def test_stories_that_name_the_fleet_are_marked_and_listed_with_the_reason(headwater: Running, opened: Open) -> None:
+    title = "Bitmain cuts the price of the S21"  # F5
+    mine = NewMiner(model="Antminer S21", quantity=3, electricity_usd_per_kwh="0.05")
+    headwater.parts.db.write_now(miners.add, headwater.owner, mine, headwater.parts.now())
+    posts = [a_post("named", title, content=""), a_post("rivers", "Where rivers begin", content="")]
+    headwater.publish(headwater.source(), *posts)
+    with ThreadPoolExecutor(1) as elsewhere:
+        elsewhere.submit(take_in, headwater.parts).result()
+
+    page = opened("/fleet")
+    listed = page.get_by_role("region", name="In the news").get_by_role("listitem")
+    expect(listed).to_have_count(1)
+    expect(listed).to_contain_text("“S21”: you have 3 Antminer S21")
+    assert Axe().run(page).violations_count == 0
+    page.get_by_role("link", name=title).click()
+    expect(page).to_have_url(re.compile("/posts/"))
+
+    page.goto(f"{headwater.url}/")
+    expect(page.get_by_role("article", name=title)).to_contain_text("Yours “S21”: you have 3 Antminer S21")
+    expect(page.get_by_role("article", name="Where rivers begin")).not_to_contain_text("Yours")
+    page.get_by_role("link", name="Names your fleet").click()
+    expect(page.get_by_role("article")).to_have_count(1)
+    assert Axe().run(page).violations_count == 0
 
 
 def test_what_if_works_without_script(headwater: Running, opened: Open) -> None:

@@ -99,6 +99,7 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     "folder": ("", "Science"),
     "unread": ("", True),
     "starred": ("", False),
+    "signals": ("", True),
     "q": ("", "mine* flood"),
     "at": ("", "2026-01-07"),
     "since": ("", "2026-01-07T00:00:00Z"),

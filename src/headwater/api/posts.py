@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import posts
+from headwater.app.fleet.signals import SCOPE
 from headwater.app.posts import ImageCountsJson, ImageJson, ImagesJson, Marked, PostJson, VersionJson, VersionsJson
 from headwater.app.shapes import PageJson, shaped
 from headwater.app.tellings import StoryJson
 from headwater.http import routes
-from headwater.http.auth import CurrentReader
+from headwater.http.auth import CurrentReader, caller_of
 from headwater.http.routes import MAX_ID, MAX_MARKED, Cursor, Flag, Id, JsonId, Limit, StreamFilter, api_router, route
 from headwater.http.state import WithParts
 from headwater.store.posts.stream import Marks
@@ -46,12 +47,19 @@ class MarkedPosts(PostState):
 
 @router.get("/stream", tags=["stream"], **route("Read the stream: stories, newest first", "posts:read"))
 async def read_stream(
-    parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
+    request: Request,
+    parts: WithParts,
+    reader: CurrentReader,
+    wanted: StreamFilter,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> PageJson[StoryJson]:
     """Posts about one event are one entry, shown as the first of them that arrived and that you may see. It stands
     where its newest telling stands that says something new."""
     after = routes.position(cursor)
     found = await posts.stream_page(parts.db, parts.cache, reader, wanted, after=after, limit=limit + 1)
+    if caller_of(request).may(SCOPE):
+        found = await parts.db.read(posts.with_signals, reader, found)
     return routes.page_of(StoryJson, found, limit, routes.cursor_of_story)
 
 

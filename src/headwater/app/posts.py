@@ -75,7 +75,7 @@ async def _cached_page(
     after: StreamPosition | None,
     limit: int,
 ) -> list[Row]:
-    if after is not None or wanted.words is not None:
+    if after is not None or wanted.is_listed:
         return await db.read(page, reader, wanted, after=after, limit=limit)
     version = await db.read(stream.version, reader.tenant_id, reader.user_id)
     filter = blake2b(repr((wanted, limit)).encode(), digest_size=8).hexdigest()
@@ -84,8 +84,17 @@ async def _cached_page(
     return found.value
 
 
-def stream_view(conn: Connection, reader: Reader, now: datetime, wanted: Filter, stories: list[Story]) -> StreamView:
-    """Returns what a page shows around these stories."""
+def with_signals(conn: Connection, reader: Reader, stories: Sequence[Story]) -> list[Story]:
+    """Returns stories with what they name of what the reader has."""
+    return stream.with_signals(conn, reader, stories)
+
+
+def stream_view(
+    conn: Connection, reader: Reader, now: datetime, wanted: Filter, stories: list[Story], *, signals: bool = False
+) -> StreamView:
+    """Returns what a page shows around these stories, and in them, if `signals`, what they name of the reader's."""
+    if signals:
+        stories = stream.with_signals(conn, reader, stories)
     follows_nothing = not stories and not sources.watched_after(conn, reader, now, after=None, limit=1)
     source = sources.watched_one(conn, reader, wanted.source_id, now) if wanted.source_id else None
     return StreamView(stories, stream.folders(conn, reader), source, follows_nothing)

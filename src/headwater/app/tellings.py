@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
+from headwater.app.fleet.signals import SignalJson
 from headwater.app.shapes import Example, Time, example
 from headwater.dedup.first import Appearance, first
 from headwater.store.stories import folded, tellings
@@ -105,6 +106,13 @@ class StoryJson(TypedDict):
     ]
     tellings: Annotated[int, Example(2, f"how many members there are, up to {MOST_COUNTED:,}")]
     members: Annotated[list[MemberJson], Example([example(MemberJson), EXAMPLE_REPEAT], "a few of them")]
+    signals: Annotated[
+        list[SignalJson],
+        Example(
+            [example(SignalJson)],
+            "what these posts name of your machines, their makers and pools, and your coins; needs miners:read",
+        ),
+    ]
     as_of: Annotated[
         int, Example(812, "send it along when you mark the story as read: what arrives later stays unread")
     ]

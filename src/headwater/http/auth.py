@@ -138,16 +138,19 @@ class RequiredScope:
     name: str
 
     async def __call__(self, request: Request) -> None:
-        reader = reader_of(request)
-        if may(reader, self.name):
-            parts = parts_of(request)
-            if limit := parts.scope_limits.get(self.name):
-                check_use(await parts.rate_limits.take(limit, counted_as(caller_of(request))))
-            return
-        by_role = may(reader._replace(scopes=None), self.name)
+        require(request, self.name)
+        parts = parts_of(request)
+        if limit := parts.scope_limits.get(self.name):
+            check_use(await parts.rate_limits.take(limit, counted_as(caller_of(request))))
+
+
+def require(request: Request, scope: str) -> None:
+    """Raises InsufficientScope if whoever asks does not have this scope."""
+    reader = reader_of(request)
+    if not may(reader, scope):
+        by_role = may(reader._replace(scopes=None), scope)
         who = "This token" if by_role else f"The role {reader.role}"
-        meaning = SCOPES[self.name].meaning
-        raise InsufficientScope(f"{who} does not have the scope {self.name} ({meaning}).", scope=self.name)
+        raise InsufficientScope(f"{who} does not have the scope {scope} ({SCOPES[scope].meaning}).", scope=scope)
 
 
 def counted_as(caller: Caller) -> str:

@@ -21,9 +21,10 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from headwater.accounts import openid
+from headwater.app.fleet.signals import SCOPE
 from headwater.app.shapes import PageJson, shaped
 from headwater.errors import BadCursor, UnknownParameter
-from headwater.http.auth import needs, refuse_forged
+from headwater.http.auth import needs, refuse_forged, require
 from headwater.http.problems import refusals
 from headwater.store.posts.stream import Filter, Story, StreamPosition, StreamPost
 from headwater.store.stories.folded import ShownMember
@@ -73,6 +74,7 @@ def route(summary: str, scope: str, *refused: int) -> dict[str, Any]:
 
 
 def stream_filter(
+    request: Request,
     source_id: Annotated[int | None, Query(ge=1, le=MAX_ID, description="only those of this source")] = None,
     folder: Annotated[Name | None, Query(description="only those of sources in this folder")] = None,
     unread: Annotated[bool, Query(description="only what you have not read")] = False,
@@ -85,8 +87,13 @@ def stream_filter(
             description="only what has all these words, the newest first; `mine*` matches mines",
         ),
     ] = None,
+    signals: Annotated[
+        bool, Query(description="only what names your machines, their makers and pools, or your coins")
+    ] = False,
 ) -> Filter:
-    return Filter(source_id, folder, unread, starred, words.strip() or None if words else None)
+    if signals:
+        require(request, SCOPE)
+    return Filter(source_id, folder, unread, starred, words.strip() or None if words else None, signals)
 
 
 StreamFilter = Annotated[Filter, Depends(stream_filter)]

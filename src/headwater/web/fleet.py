@@ -12,7 +12,7 @@ from fastapi import Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from headwater.app.fleet import desk
+from headwater.app.fleet import desk, signals
 from headwater.app.fleet.desk import Desk, Point, WhatIf
 from headwater.fleet.forecast import PastRange
 from headwater.http.auth import CurrentReader, needs
@@ -23,6 +23,7 @@ WIDTH, HEIGHT = 880, 320
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 28
 CURVE_WIDTH, CURVE_HEIGHT = 420, 240
 MOST_ROWS = 500
+MOST_SIGNALS = 8
 
 router = page_router()
 Empty = BeforeValidator(lambda given: None if given == "" else given)  # a field of the form that nobody filled in
@@ -84,6 +85,7 @@ async def fleet_page(
     asked = WhatIf(_decimal(power), _decimal(price), _decimal(difficulty * 1e12 if difficulty is not None else None))
     now = parts.now()
     today = await parts.db.read(desk.open_desk, reader, "fifo", now)
+    named = await parts.db.read(signals.newest, reader, MOST_SIGNALS)
     supposed = await parts.db.read(desk.open_desk, reader, "fifo", now, asked) if asked.is_asked else today
     return show(
         request,
@@ -95,6 +97,9 @@ async def fleet_page(
         rows=today.rows[:MOST_ROWS],
         fan=fan_chart(today),
         curve=curve_chart(desk.break_even_curve(today), today),
+        named=named,
+        told=signals.told,
+        why=signals.why,
         usd=usd,
         number=number,
     )

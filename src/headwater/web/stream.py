@@ -9,9 +9,10 @@ from fastapi import Form, Request
 from starlette.responses import Response
 
 from headwater.app import posts, sources, stories
+from headwater.app.fleet import signals
 from headwater.app.tellings import told_by
 from headwater.http import routes
-from headwater.http.auth import CurrentReader, needs
+from headwater.http.auth import CurrentReader, caller_of, needs
 from headwater.http.edge import page_policy
 from headwater.http.routes import MAX_MARKED, AnyId, Checkbox, Id, Next, StreamFilter
 from headwater.http.state import WithParts
@@ -30,7 +31,8 @@ async def stream_page(
 ) -> Response:
     after = routes.position(cursor)
     newest = await posts.stream_page(parts.db, parts.cache, reader, wanted, after=after, limit=PAGE + 1)
-    found = await parts.db.read(posts.stream_view, reader, parts.now(), wanted, newest)
+    may_see = caller_of(request).may(signals.SCOPE)
+    found = await parts.db.read(posts.stream_view, reader, parts.now(), wanted, newest, signals=may_see)
     if found.follows_nothing:
         return show(request, "welcome.html", groups=sources.STARTER_GROUPS, section="stream")
     shown, more = routes.cut_page(found.stories, PAGE, routes.cursor_of_story)
@@ -43,6 +45,8 @@ async def stream_page(
         link=link,
         folders=found.folders,
         source=found.source,
+        told=signals.told,
+        why=signals.why,
         is_newest=cursor is None,
         section="stream",
     )

@@ -42,7 +42,7 @@ from headwater.wire.parts import (
     x_access,
 )
 from headwater.wire.parts import client as open_any
-from headwater.work import consumers, crawl_loop, images, periodic, portfolios, upkeep, webhooks
+from headwater.work import consumers, crawl_loop, images, mentions, periodic, portfolios, upkeep, webhooks
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import JobTools
 from headwater.work.portfolios import CalculationTools
@@ -150,6 +150,7 @@ async def follow_log(parts: Parts, stop: asyncio.Event) -> None:
         for consumer in parts.consumers:
             group.create_task(_follow(parts, consumer, stop))
         group.create_task(portfolios.keep_calculated(calculation_tools(parts), parts.stale_portfolios, stop))
+        group.create_task(mentions.keep_searched(parts.db, lambda: parts.now(), parts.new_subjects, stop))
 
 
 async def _follow(parts: Parts, consumer: Consumer, stop: asyncio.Event) -> None:
@@ -169,8 +170,9 @@ def calculation_tools(parts: Parts) -> CalculationTools:
 
 
 async def catch_up(parts: Parts) -> None:
-    """Brings the consumers to the end of the log, and calculates the portfolios that are stale."""
+    """Brings the consumers to the end of the log, and does what they have asked for."""
     await consumers.catch_up(parts.db, parts.consumers, parts.now)
+    await mentions.catch_up(parts.db, parts.now)
     await portfolios.catch_up(calculation_tools(parts))
 
 

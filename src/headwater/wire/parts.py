@@ -23,7 +23,7 @@ from headwater.accounts.vault import KeyCommand, KeyFile, Vault
 from headwater.app import instance, market
 from headwater.app.groups import FoldConfiguration
 from headwater.app.people import Welcome
-from headwater.consumers import intelligence, portfolio, search, webhooks
+from headwater.consumers import intelligence, mentions, portfolio, search, webhooks
 from headwater.consumers.fold import StoryFolding
 from headwater.coordination.cache import Cache, Entries, MemoryEntries
 from headwater.coordination.locks import Locks
@@ -69,6 +69,7 @@ class Parts:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     new_events: WakeUpSignal = field(default_factory=WakeUpSignal)
     stale_portfolios: WakeUpSignal = field(default_factory=WakeUpSignal)
+    new_subjects: WakeUpSignal = field(default_factory=WakeUpSignal)
     parsers: Parsers | None = None
     marks: VisitMarks | None = None
     reddit: Access | None = None
@@ -108,7 +109,8 @@ class Parts:
     def consumers(self) -> tuple[Consumer, ...]:
         """Returns everything that follows the log."""
         portfolios = portfolio.consumer(self.stale_portfolios.send)
-        return (search.CONSUMER, webhooks.CONSUMER, self.folding.consumer(), intelligence.CONSUMER, portfolios)
+        signals = mentions.consumer(self.new_subjects.send)
+        return (search.CONSUMER, webhooks.CONSUMER, self.folding.consumer(), intelligence.CONSUMER, portfolios, signals)
 
     @cached_property
     def callers(self) -> Callers:

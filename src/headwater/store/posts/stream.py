@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Reader
+from headwater.store.fleet import mentions
+from headwater.store.fleet.mentions import NamingPost, Signal
 from headwater.store.log import outbox
 from headwater.store.posts import search
 from headwater.store.sql import Prepared, columns, picked, portable
@@ -61,7 +63,8 @@ class Story(NamedTuple):
     """Posts about one event: the one that it is shown as in full, a few members, and how many there are.
 
     `at` is where it stands in the stream. `state` is unread, updated or read; `news` are the tellings that make it
-    updated, and `told` is what they say. `as_of` is what had arrived when the story was read from the store.
+    updated, and `told` is what they say. `as_of` is what had arrived when the story was read from the store. `signals`
+    are what it names of what the reader has (`with_signals`).
     """
 
     story_id: str
@@ -73,16 +76,26 @@ class Story(NamedTuple):
     news: list[ShownMember]
     told: dict[int, TellingNews]
     as_of: int
+    signals: list[Signal] = []
 
 
 class Filter(NamedTuple):
-    """Which part of the stream: all of it, or one source, one folder, only unread, starred, or with these words."""
+    """Which part of the stream: all of it, or one source, one folder, only unread, starred, or with these words.
+
+    `signals`: only what names something that the reader has, such as a model of machines.
+    """
 
     source_id: int | None = None
     folder: str | None = None
     unread: bool = False
     starred: bool = False
     words: str | None = None
+    signals: bool = False
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether an index lists the posts, so that they are shown one by one, as they were found."""
+        return self.words is not None or self.signals
 
 
 class PostVersion(NamedTuple):
@@ -129,6 +142,8 @@ def _visible(table: str, wanted: str, *, folder: bool = False) -> Prepared[Strea
     return Prepared(**texts, row=StreamPost)
 
 
+_NAMES_MINE = f"""EXISTS (SELECT 1 FROM post_mentions m JOIN owned_subjects o ON o.subject_id = m.subject_id
+        WHERE m.post_id = p.id AND {" AND ".join(f"o.{own}" for own in _OWN.split(" AND "))})"""
 _one_post = _visible("posts", " AND p.id = :post_id")
 _hot_by_id, _cold_by_id = (_visible(table, " AND p.id IN (:ids)") for table in ("hot_posts", "posts"))
 _visible_ids = portable(
@@ -159,10 +174,10 @@ def page(
     after: StreamPosition | None = None,
     limit: int = 50,
 ) -> list[Story]:
-    """Returns the next stories after `after`. Posts that were searched for or starred are not folded."""
+    """Returns the next stories after `after`. Posts that were searched for, starred or signals are not folded."""
     as_of = folded.last_arrival(conn, reader)  # before the posts: what arrives in between was not seen
     fold = folded.settings_of(conn, reader)
-    alone = fold.level == "off" or wanted.starred or wanted.words is not None
+    alone = fold.level == "off" or wanted.starred or wanted.is_listed
     found = posts_page(conn, reader, wanted, after=after, limit=limit, fold=None if alone else fold)
     entries = (
         {}
@@ -195,8 +210,8 @@ def posts_page(
 
     One source, and starred posts, have an index of their own in the cold store.
     """
-    if wanted.words is not None:
-        return _with_words(conn, reader, wanted, wanted.words, after, limit)
+    if wanted.is_listed:
+        return _listed(conn, reader, wanted, after, limit)
     found: list[StreamPost] = []
     if wanted.source_id is None and not wanted.starred:
         found = _page(conn, "hot_posts", reader, wanted, after=after, limit=limit, fold=fold)
@@ -206,19 +221,30 @@ def posts_page(
     return found
 
 
-def _with_words(
-    conn: Connection, reader: Reader, wanted: Filter, words: str, after: StreamPosition | None, limit: int
+def _listed(
+    conn: Connection, reader: Reader, wanted: Filter, after: StreamPosition | None, limit: int
 ) -> list[StreamPost]:
-    """Returns posts with all these words. If another filter rejects most of them, it looks at more and more."""
+    """Returns posts that an index lists. If another filter rejects most of them, it looks at more and more."""
     found: list[StreamPost] = []
-    last = search.Match(after.post_id, after.created_at) if after else None
-    count = limit
-    while matches := search.find(conn, reader, words, after=last, limit=count):
-        found += _page(conn, "posts", reader, wanted, limit=limit, ids=[one.id for one in matches])
+    last, count = after, limit
+    while matches := _matches(conn, reader, wanted, last, count):
+        found += _page(conn, "posts", reader, wanted, limit=limit, ids=[one.post_id for one in matches])
         if len(found) >= limit or len(matches) < count:
             break
         last, count = matches[-1], min(2 * count, max(limit, MOST_MATCHES))
     return found[:limit]
+
+
+def _matches(
+    conn: Connection, reader: Reader, wanted: Filter, after: StreamPosition | None, limit: int
+) -> list[StreamPosition]:
+    """Returns posts with all these words, posts that name what the reader has, or those that do both."""
+    if wanted.words is None:
+        listed = mentions.newest(conn, reader, before=NamingPost(*after) if after else None, limit=limit)
+        return [StreamPosition(*one) for one in listed]
+    last = search.Match(after.post_id, after.created_at) if after else None
+    found = search.find(conn, reader, wanted.words, after=last, limit=limit)
+    return [StreamPosition(one.created_at, one.id) for one in found]
 
 
 def _page(
@@ -240,6 +266,7 @@ def _page(
         unread=wanted.unread,
         starred=wanted.starred,
         ids=ids is not None,
+        signals=wanted.signals and wanted.words is not None,
         fold=fold.level if fold else None,
     )
     return statement.all(
@@ -265,6 +292,7 @@ def page_statement(
     unread: bool = False,
     starred: bool = False,
     ids: bool = False,
+    signals: bool = False,
     fold: str | None = None,
 ) -> Prepared[StreamPost]:
     """Returns the query for a page of `posts` or `hot_posts`, with those of its conditions that are wanted."""
@@ -275,10 +303,28 @@ def page_statement(
         folded.has_news(fold, folder=folder, source=source) if fold else "state.read_at IS NULL": unread,
         f"p.id IN (SELECT post_id FROM post_states WHERE {_OWN} AND starred_at IS NOT NULL)": starred,
         "p.id IN (:ids)": ids,
+        _NAMES_MINE: signals,
         folded.is_shown(fold, folder=folder, source=source) if fold else "": fold is not None,
     }
     wanted = "".join(f"\n    AND {condition}" for condition, is_wanted in conditions.items() if is_wanted)
     return _visible(table, f"{wanted}\n    ORDER BY p.created_at DESC, p.id DESC LIMIT :limit", folder=folder)
+
+
+def with_signals(conn: Connection, reader: Reader, stories: Sequence[Story]) -> list[Story]:
+    """Returns stories with what they name of what the reader has: in the post they are shown as, or a shown member."""
+    posts = [{story.post.id, *(one.post_id for one in story.members)} for story in stories]
+    found: dict[int, list[Signal]] = {}
+    for one in mentions.of_posts(conn, reader, sorted(set().union(*posts))):
+        found.setdefault(one.post_id, []).append(one)
+    if not found:
+        return list(stories)
+    return [story._replace(signals=_signals(ids, found)) for story, ids in zip(stories, posts, strict=True)]
+
+
+def _signals(ids: set[int], found: Mapping[int, list[Signal]]) -> list[Signal]:
+    """Returns each thing that is named once, what is most the reader's own first."""
+    every = {(one.kind, one.name): one for post_id in sorted(ids, reverse=True) for one in found.get(post_id, ())}
+    return sorted(every.values(), key=lambda one: (("model", "pool", "maker", "coin").index(one.kind), one.name))
 
 
 def version(conn: Connection, tenant_id: int, user_id: int) -> str:

@@ -7,7 +7,15 @@ migrations make the tables; a test compares them with these definitions.
 from __future__ import annotations
 
 from headwater.store.tables.columns import metadata
-from headwater.store.tables.fleet import miner_models, treasury_trades, user_miners, user_portfolios
+from headwater.store.tables.fleet import (
+    mention_scans,
+    miner_models,
+    owned_subjects,
+    post_mentions,
+    treasury_trades,
+    user_miners,
+    user_portfolios,
+)
 from headwater.store.tables.log import (
     consumer_cursors,
     consumer_inbox,
@@ -104,11 +112,14 @@ __all__ = [
     "items",
     "locks",
     "market_daily",
+    "mention_scans",
     "metadata",
     "meters",
     "miner_models",
     "miner_telemetry",
+    "owned_subjects",
     "post_images",
+    "post_mentions",
     "post_states",
     "post_versions",
     "posts",

@@ -14,6 +14,9 @@ from headwater.store.tables.columns import (
     of_user,
     own_id,
     partial_index,
+    refers_to,
+    required,
+    table,
     tenant_and_user,
 )
 
@@ -99,3 +102,33 @@ user_portfolios = sa.Table(
     of_user(),
 )
 partial_index("ix_user_portfolios_stale", user_portfolios.c.stale_since, where="calculated < wanted")
+
+# What posts can name of a user's: the models and makers of machines, their pools, and coins. `subject_id` stands for
+# one of them wherever it is counted for everybody, and says nothing about who has it.
+owned_subjects = table(
+    "owned_subjects",
+    *tenant_and_user(),
+    *required(subject_id=sa.BigInteger, kind=sa.String(10), name=sa.Text),
+    sa.Column("maker", sa.Text, nullable=False, server_default=""),  # of a model
+    counter("machines"),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "subject_id"),
+    of_user(),
+)
+sa.Index("ix_owned_subjects_subject_id", owned_subjects.c.subject_id)
+
+# Which posts name something that somebody has, and by which word.
+post_mentions = table(
+    "post_mentions",
+    refers_to("posts"),
+    *required(subject_id=sa.BigInteger, word=sa.Text),
+    sa.Column("created_at", Moment, nullable=False),  # the post's
+    sa.PrimaryKeyConstraint("post_id", "subject_id"),
+)
+sa.Index("ix_post_mentions_newest", post_mentions.c.subject_id, post_mentions.c.created_at, post_mentions.c.post_id)
+
+# How far earlier posts were searched for each subject: down to `next_id`. 0: all of them were.
+mention_scans = table(
+    "mention_scans",
+    sa.Column("subject_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("next_id", BigId, nullable=False),
+)
