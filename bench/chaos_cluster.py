@@ -1,10 +1,10 @@
 """A Celery deployment under faults, on a simulated web whose truth is known; and the results.
 
-    python bench/chaos_cluster.py [--faults 1000] [--seed 1] [--feeds 40] [--pause 3] [--kafka]
+    python bench/chaos_cluster.py [--faults 1000] [--seed 1] [--feeds 40] [--pause 3] [--minutes 600] [--kafka]
 
 Two web servers, three workers and two beats on PostgreSQL and Redis, and with --kafka also on Kafka and Debezium. Ends
-with 1 if a post was lost or stored twice, a source stopped, two asked for one feed at once, a host was asked too often,
-or an event had no effect.
+with 1 if a post was lost or stored twice, a source stopped, two asked for one feed at once, a host or an API was asked
+too often, or an event had no effect.
 `tests/support/chaos_cluster.py` says what is done. Everything runs on 127.0.0.0/8.
 """
 
@@ -36,6 +36,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--feeds", type=int, default=40)
     options.add_argument("--pause", type=float, default=3.0, help="seconds between two faults, on average")
+    options.add_argument("--minutes", type=float, default=600.0, help="begin no fault after so many minutes")
     options.add_argument("--kafka", action="store_true", help="consumers follow Kafka, which is restarted as well")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="headwater-chaos-") as folder:
@@ -45,6 +46,7 @@ def main() -> None:
             seed=given.seed,
             feeds=given.feeds,
             pause=given.pause,
+            minutes=given.minutes,
             kafka=given.kafka,
             say=lambda words: print(words, file=sys.stderr, flush=True),
         )

@@ -7,38 +7,16 @@ import signal
 import threading
 from datetime import timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import update
 
 from headwater.app import refresh
 from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.store.tables import crawls, posts, sources
 from headwater.wire import Parts
-from support.cluster import Cluster
+from support.cluster import Cluster, add_feeds, count_of, lease, make_due
 from support.processes import wait_until
 from support.web import Answer, Asked, Web, rss
-
-
-def add_feeds(parts: Parts, owner: Reader, world: Web, count: int, delay: float = 0.0) -> list[int]:
-    ids = []
-    for number in range(count):
-        world.pages[f"/{number}"] = Answer(rss(f"{number}"), delay=delay)
-        ids.append(parts.db.write_now(follow, owner, world.url(f"/{number}"), parts.now()).source_id)
-    return ids
-
-
-def count_of(parts: Parts, table: object) -> int:
-    return parts.db.read_now(lambda conn: conn.scalar(select(func.count()).select_from(table)) or 0)  # type: ignore[arg-type]
-
-
-def make_due(parts: Parts) -> None:
-    parts.db.write_now(lambda conn: conn.execute(update(sources).values(next_check_at=parts.now())))
-
-
-def lease(parts: Parts, source_id: int) -> None:
-    until = parts.now() + timedelta(minutes=3)
-    held = update(sources).where(sources.c.id == source_id).values(lease_owner="somebody", lease_until=until)
-    parts.db.write_now(lambda conn: conn.execute(held))
 
 
 def test_a_beat_and_a_worker_visit_what_is_due_again_and_again(

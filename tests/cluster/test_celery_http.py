@@ -11,6 +11,7 @@ import pytest
 from api.running import Client, Running, running
 from headwater.follow.add import follow
 from support.cluster import Cluster, OwnRedis
+from support.posts import a_post
 from support.processes import wait_until
 from support.web import Answer, Web, rss
 
@@ -87,3 +88,19 @@ def test_requests_succeed_while_the_broker_is_down_and_are_served_when_it_is_bac
             again = client.post("/api/queue/schedule-feed", {"feed_id": feed_id, "force_immediate": True})
             own_redis.start()
             assert finished(client, again.json()["task_id"])["status"] == "SUCCESS"
+            assert "dispatch.failed" not in beat.text(), "a broker that goes away is no bug"
+
+
+def test_web_servers_share_everything_and_either_goes_on_alone(environ: dict[str, str]) -> None:  # E11
+    settings = {name: value for name, value in environ.items() if name != "HEADWATER_DATABASE_URL"}
+    with running(environ["HEADWATER_DATABASE_URL"], **settings) as one:
+        with running(environ["HEADWATER_DATABASE_URL"], **settings) as other:
+            here = one.program()
+            there = Client(other.port, here.headers)
+            [post_id] = other.publish(other.source(), a_post("one"))
+            assert [post["id"] for post in here.get("/api/posts").json()["items"]] == [post_id]
+            assert here.patch(f"/api/posts/{post_id}", {"read": True}).status == 200
+            assert there.get(f"/api/posts/{post_id}").json()["read"] is True, "at once, with a cache in between"
+            session = one.session()
+            assert other.browser(session).get("/").status == 200
+        assert here.get(f"/api/posts/{post_id}").json()["read"] is True

@@ -131,7 +131,7 @@ async def test_an_event_that_fails_is_tried_later_and_then_is_a_dead_letter(
 
 async def test_two_processes_side_by_side_give_each_event_its_effect_once(
     database: Database, cluster: Cluster
-) -> None:  # H84
+) -> None:  # H84 E11
     one, other = Recorder(), Recorder()
     async with following(database, one.consumer, cluster), following(database, other.consumer, cluster):
         for round_ in range(10):

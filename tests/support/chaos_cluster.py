@@ -1,9 +1,9 @@
 """A Celery deployment under faults, on a simulated web whose truth is known, and a count of the results.
 
-Feeds on a few hosts publish posts as time goes by. Web servers, workers and beats are killed and stopped, PostgreSQL
-and Redis are killed and started again, Redis is emptied, and messages come twice. In the end every post has to be
-stored once, with one event that had its effect, and no feed may have been asked by two at once or faster than its host
-allows.
+Feeds on a few hosts publish posts as time goes by. Web servers, workers and beats are killed and stopped, and their
+clocks are set. PostgreSQL, Redis, Kafka and Kafka Connect are killed and started again, Redis is emptied, and messages
+come twice. In the end every post has to be stored once, with one event that had its effect, and no feed may have been
+asked by two at once or faster than its host allows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,10 @@ import sys
 import threading
 import time
 import uuid
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,102 +34,18 @@ from headwater.errors import StoreUnavailable
 from headwater.follow.add import follow
 from headwater.settings import load
 from headwater.wire import Parts
+from support.chaos_web import API_REQUESTS, GAP_SECONDS, MOST_POSTS, WINDOW_SECONDS, SimulatedWeb, simulated_web
 from support.checkout import Checkout
+from support.clocks import ProcessClock
 from support.cluster import APP
 from support.ports import free_port
 from support.services import with_database
-from support.web import ALLOW_LOOPBACK, rss
+from support.web import ALLOW_LOOPBACK
 
-GAP_SECONDS = 0.5
-WINDOW_SECONDS = 10.0
-SLACK = 3  # requests in a window that were under way before it, or came a moment late
 LEASE_SECONDS = 12
 VISIT_SECONDS = 8
 DUE_EVERY = 2.0
 PATIENCE = 240.0
-MOST_POSTS = 400  # of one feed
-
-
-class Feed(NamedTuple):
-    host: str
-    number: int
-    period: float
-
-
-@dataclass
-class SimulatedWeb:
-    """Feeds that publish a post every `period` seconds. It notes each request."""
-
-    began: float = field(default_factory=time.monotonic)
-    ended: float | None = None
-    asked: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))  # by feed
-    by_host: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    feeds: dict[str, Feed] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def published(self, feed: Feed) -> int:
-        until = self.ended if self.ended is not None else time.monotonic()
-        return min(MOST_POSTS, 1 + int((until - self.began) / feed.period))
-
-    def truth(self) -> set[str]:
-        """Returns the id of every post that was published."""
-        return {f"{url}/{post}" for url, feed in self.feeds.items() for post in range(self.published(feed))}
-
-    def overlaps(self) -> int:
-        """Counts requests for a feed that began while another one for it was under way."""
-        count = 0
-        for times in self.asked.values():
-            ordered = sorted(times)
-            count += sum(later[0] < earlier[1] for earlier, later in pairwise(ordered))
-        return count
-
-    def over_budget(self) -> int:
-        """Counts requests beyond what a host allows within any ten seconds."""
-        most, over = WINDOW_SECONDS / GAP_SECONDS + SLACK, 0
-        for times in self.by_host.values():
-            ordered = sorted(times)
-            for place, at in enumerate(ordered):
-                within = sum(1 for other in ordered[place:] if other - at < WINDOW_SECONDS)
-                over = max(over, round(within - most))
-        return over
-
-
-@contextmanager
-def simulated_web(hosts: int, feeds: int) -> Iterator[SimulatedWeb]:
-    web = SimulatedWeb()
-
-    class Answering(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            began = time.monotonic()
-            url = f"http://{self.headers['Host']}{self.path}"
-            feed = web.feeds.get(url)
-            posts = [str(post) for post in range(web.published(feed))] if feed else []
-            time.sleep(random.uniform(0, 0.1))
-            with web.lock:
-                web.asked[url].append((began, time.monotonic()))
-                web.by_host[self.headers["Host"]].append(began)
-            body = rss(*posts, title=self.path, base=url).encode()
-            with suppress(ConnectionError):
-                self.send_response(200 if feed else 404)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    with ExitStack() as stack:
-        for host in range(hosts):
-            server = ThreadingHTTPServer((f"127.0.0.{20 + host}", 0), Answering)
-            server.daemon_threads = True
-            stack.callback(server.server_close)
-            stack.callback(server.shutdown)
-            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-            address = f"http://127.0.0.{20 + host}:{server.server_port}"
-            for number in range(host, feeds, hosts):
-                web.feeds[f"{address}/feed/{number}"] = Feed(address, number, random.uniform(1.0, 4.0))
-        yield web
 
 
 class Outcome(NamedTuple):
@@ -143,7 +56,8 @@ class Outcome(NamedTuple):
     twice: int
     stopped: int
     overlaps: int
-    over_budget: int
+    over_host_budget: int
+    over_api_budget: int
     effects: int
     dead: int
 
@@ -162,7 +76,7 @@ class Report(NamedTuple):
 class Deployment:
     """PostgreSQL, Redis, and the processes of Headwater. What is killed is started again at once."""
 
-    def __init__(self, folder: Path, *, webs: int, workers: int, beats: int, kafka: bool = False) -> None:
+    def __init__(self, folder: Path, api: str, *, webs: int, workers: int, beats: int, kafka: bool = False) -> None:
         self._folder = folder
         self.servers = Checkout(folder / "servers")
         self.servers.services("up", "postgres", "redis", *(("kafka", "connect") if kafka else ()))
@@ -181,6 +95,12 @@ class Deployment:
             "HEADWATER_VISIT_SECONDS": str(VISIT_SECONDS),
             "HEADWATER_PARSER_PROCESSES": "1",
             "HEADWATER_LOG_LEVEL": "warning",
+            "REDDIT_CLIENT_ID": "chaos",
+            "REDDIT_CLIENT_SECRET": "chaos",
+            "HEADWATER_REDDIT_URL": api,
+            "HEADWATER_REDDIT_API_URL": api,
+            "REDDIT_RATE_LIMIT": str(API_REQUESTS),
+            "REDDIT_RATE_LIMIT_WINDOW_SECONDS": str(WINDOW_SECONDS),
             "CELERY_BROKER_URL": self.redis_url,
             "CELERY_WORKER_COUNT": "1",
         }
@@ -201,6 +121,7 @@ class Deployment:
             self._commands[f"worker {number}"] = ["-m", "celery", "-A", APP, "worker", "-l", "WARNING", "-n", name]
         for number in range(beats):
             self._commands[f"beat {number}"] = ["-m", "celery", "-A", APP, "beat", "-l", "WARNING", "--pidfile="]
+        self._clocks = {name: ProcessClock(folder / f"{name}.clock") for name in self._commands}
         for name in self._commands:
             self._start(name)
 
@@ -208,7 +129,7 @@ class Deployment:
         with (self._folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 [sys.executable, *self._commands[name]],
-                env={**os.environ, **self.environ, "PYTHONWARNINGS": "ignore"},
+                env={**os.environ, **self.environ, "PYTHONWARNINGS": "ignore", **self._clocks[name].environ},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -244,6 +165,9 @@ class Deployment:
                 os.killpg(process.pid, signal.SIGCONT)
 
         threading.Timer(seconds, go_on).start()
+
+    def set_clock(self, name: str, ahead: timedelta) -> None:
+        self._clocks[name].set_ahead(ahead)
 
     def _signal(self, name: str, number: int) -> None:
         with suppress(ProcessLookupError):
@@ -307,10 +231,11 @@ class Deployment:
 
 
 FAULTS = (
-    *("kill worker", "kill worker", "kill child", "kill beat", "kill web", "stop worker", "stop beat"),
-    *("empty Redis", "restart Redis", "restart PostgreSQL", "messages twice", "messages twice"),
+    *("kill worker", "kill worker", "kill child", "kill beat", "kill web", "stop worker", "stop beat", "stop web"),
+    *("set clock", "empty Redis", "restart Redis", "restart PostgreSQL", "messages twice", "messages twice"),
 )
 SERVERS = {"Redis": "redis", "PostgreSQL": "postgres", "Kafka": "kafka", "Connect": "connect"}
+CLOCK_ERRORS = tuple(timedelta(minutes=minutes) for minutes in (-1440, -60, -1, 0, 1, 60, 1440))
 KAFKA_FAULTS = ("restart Kafka", "restart Connect", "records twice", "records twice")
 
 
@@ -322,6 +247,8 @@ def do(fault: str, there: Deployment, chance: random.Random) -> None:
     elif fault.startswith("stop "):
         seconds = chance.choice([1.0, LEASE_SECONDS + 3.0])
         there.stop(chance.choice(there.names(fault.removeprefix("stop "))), seconds)
+    elif fault == "set clock":
+        there.set_clock(chance.choice(there.names("")), chance.choice(CLOCK_ERRORS))
     elif fault == "empty Redis":
         there.empty_redis()
     elif fault == "messages twice":
@@ -339,7 +266,9 @@ def run(
     seed: int,
     feeds: int = 40,
     hosts: int = 4,
+    communities: int = 3,
     pause: float = 3.0,
+    minutes: float = 600.0,
     webs: int = 2,
     workers: int = 3,
     beats: int = 2,
@@ -347,17 +276,19 @@ def run(
     kafka: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Runs the deployment with one fault after another, then lets it catch up, and judges."""
+    """Runs the deployment with fault after fault, lets it catch up, and judges. No fault begins after `minutes`."""
     chance, began, done = random.Random(seed), time.monotonic(), Counter[str]()
-    with simulated_web(hosts, feeds) as web, ExitStack() as stack:
-        there = Deployment(folder, webs=webs, workers=workers, beats=beats, kafka=kafka)
+    slowness = max(1.0, faults * pause / MOST_POSTS)  # they publish until the last fault
+    with simulated_web(hosts, feeds, communities, slowness) as web, ExitStack() as stack:
+        there = Deployment(folder, web.api, webs=webs, workers=workers, beats=beats, kafka=kafka)
         stack.callback(there.close)
+        web.began = time.monotonic()
         for url in web.feeds:
             there.parts.db.write_now(follow, there.owner, url, there.parts.now())
         making_due = _make_due_again(there.parts)
         stack.callback(making_due.set)
-        _wait(lambda: len(web.asked) >= feeds)
-        while sum(done.values()) < faults:
+        _wait(lambda: len(web.asked) >= len(web.feeds))
+        while sum(done.values()) < faults and time.monotonic() < began + minutes * 60:
             time.sleep(chance.uniform(0, 2 * pause))
             there.check()
             fault = chance.choice((*kinds, *KAFKA_FAULTS) if kafka else kinds)
@@ -448,7 +379,8 @@ def judge(conn: Connection, web: SimulatedWeb, stopped: int) -> Outcome:
         twice=sum(count - 1 for count in stored.values()),
         stopped=stopped,
         overlaps=web.overlaps(),
-        over_budget=web.over_budget(),
+        over_host_budget=web.over_host_budget(),
+        over_api_budget=web.over_api_budget(),
         effects=_unsettled(conn) + abs(len(stored) - sum(events.values())),
         dead=int(
             conn.execute(

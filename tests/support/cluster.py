@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,9 +17,15 @@ import pytest
 import redis
 from celery import Celery
 from celery.result import AsyncResult
+from sqlalchemy import func, select, update
 
+from headwater.follow.add import follow
+from headwater.model import Reader
+from headwater.store.tables import sources
+from headwater.wire import Parts
 from support.ports import free_port, wait_until_open
 from support.processes import wait_until
+from support.web import Answer, Web, rss
 
 APP = "headwater.work.celery_app"
 TESTS = str(Path(__file__).resolve().parents[1])
@@ -156,3 +163,25 @@ class OwnRedis:
             self._server.kill()
             self._server.wait()
         self._server = None
+
+
+def add_feeds(parts: Parts, owner: Reader, world: Web, count: int, delay: float = 0.0) -> list[int]:
+    ids = []
+    for number in range(count):
+        world.pages[f"/{number}"] = Answer(rss(f"{number}"), delay=delay)
+        ids.append(parts.db.write_now(follow, owner, world.url(f"/{number}"), parts.now()).source_id)
+    return ids
+
+
+def count_of(parts: Parts, table: object) -> int:
+    return parts.db.read_now(lambda conn: conn.scalar(select(func.count()).select_from(table)) or 0)  # type: ignore[arg-type]
+
+
+def make_due(parts: Parts) -> None:
+    parts.db.write_now(lambda conn: conn.execute(update(sources).values(next_check_at=parts.now())))
+
+
+def lease(parts: Parts, source_id: int) -> None:
+    until = parts.now() + timedelta(minutes=3)
+    held = update(sources).where(sources.c.id == source_id).values(lease_owner="somebody", lease_until=until)
+    parts.db.write_now(lambda conn: conn.execute(held))

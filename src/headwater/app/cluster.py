@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from headwater.errors import HeadwaterError
 from headwater.events.health import MAX_SLOT_BYTES
 from headwater.store import sources
-from headwater.store.db import Database, clock
+from headwater.store.clock import server_time
+from headwater.store.db import Database
 from headwater.store.log import replication
 from headwater.store.log.replication import LogKeeper
 
@@ -52,7 +53,7 @@ async def examine(
             yield Finding("replication slots", False, slots.detail)
         else:
             yield _slots(slots)
-        asked_at, theirs = now(), await _asked(db, clock)
+        asked_at, theirs = now(), await _asked(db, server_time)
         if isinstance(theirs, datetime):
             yield _clock("the database", _apart(theirs.timestamp(), asked_at, now()))
 

@@ -17,7 +17,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -387,9 +386,3 @@ def _root(error: BaseException) -> BaseException:
 def sqlite_version() -> tuple[str, bool]:
     """Returns the version of the SQLite library here, and whether it is new enough."""
     return sqlite3.sqlite_version, sqlite3.sqlite_version_info >= OLDEST_SQLITE
-
-
-def clock(conn: Connection) -> datetime:
-    """Returns the time by the clock of the server. SQLite has none of its own."""
-    found: datetime = conn.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
-    return found

@@ -39,6 +39,7 @@ from headwater.wire.parts import (
     open_parsers,
     open_reddit_client,
     reddit_access,
+    utc_now,
     x_access,
 )
 from headwater.wire.parts import client as open_any
@@ -336,7 +337,7 @@ def examine_cluster(parts: Parts) -> AsyncIterator[Finding]:
     broker = settings.celery_broker_url.get_secret_value() if settings.celery_broker_url else None
     return cluster.examine(
         parts.db,
-        parts.now,
+        utc_now,  # what this machine believes, and not what it is told
         celery=celery,
         queues=(*periodic.FEED_QUEUES, *periodic.QUEUES),
         redis_url=url,

@@ -36,6 +36,7 @@ from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.model import Credential, Reader, Request
 from headwater.parse.pool import Parsers
 from headwater.settings import Loaded, Settings
+from headwater.store.clock import SharedClock
 from headwater.store.db import Database
 from headwater.store.log.locks import StoreLocks
 from headwater.store.sources.limits import Budget
@@ -56,16 +57,17 @@ def utc_now() -> datetime:
 
 @dataclass
 class Parts:
-    """What the ways in work with. `now` is the clock. `woken` is set when a source may be due.
+    """What the ways in work with. `now` tells the time. `woken` is set when a source may be due.
 
     `parsers` and `reddit` are there while this process crawls: a push can be parsed by the same parsers, and a warm-up
-    counts with the visits. So are `marks`, if there is a Redis to show visits in. `is_demo` makes pages say that they
-    belong to a demonstration.
+    counts with the visits. So are `marks`, if there is a Redis to show visits in. `clock` is what `now` asks on
+    PostgreSQL. `is_demo` makes pages say that they belong to a demonstration.
     """
 
     settings: Settings
     db: Database
     now: Callable[[], datetime] = utc_now
+    clock: SharedClock | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     new_events: WakeUpSignal = field(default_factory=WakeUpSignal)
     stale_portfolios: WakeUpSignal = field(default_factory=WakeUpSignal)
@@ -282,6 +284,8 @@ class Parts:
             await self.rate_limits.close()
 
     def close(self) -> None:
+        if self.clock:
+            self.clock.close()
         self.db.close()
 
 
@@ -289,6 +293,8 @@ def open_parts(loaded: Loaded) -> Parts:
     settings = loaded.settings
     check(settings)
     parts = Parts(settings, _open_database(settings, settings.store_url()))
+    if not parts.db.is_sqlite:
+        parts.now = parts.clock = SharedClock(parts.db, utc_now)
     parts.db.on_events = parts.new_events.send
     return parts
 

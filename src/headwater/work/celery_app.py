@@ -333,8 +333,15 @@ class CeleryBroker:
 def _reachable() -> Iterator[None]:
     try:
         yield
-    except (OperationalError, OSError) as error:
+    except (OperationalError, OSError, *_broker_errors()) as error:
         raise ConnectionError(f"The broker cannot be reached: {error}") from error
+
+
+@cache
+def _broker_errors() -> tuple[type[Exception], ...]:
+    """Returns what the client of this broker raises while it is away. Kombu translates it in some places only."""
+    errors: tuple[type[Exception], ...] = sender.connection_for_write().connection_errors
+    return errors
 
 
 def dispatch(stop: threading.Event) -> None:
