@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Table, func, select
 
 from api.running import Client, Running
 from headwater.app.fleet import miners, telemetry
@@ -19,8 +20,9 @@ from headwater.app.fleet.telemetry import NewReading
 from headwater.model import Reader
 from headwater.store.fleet import telemetry as store
 from headwater.store.fleet.telemetry import MachineReading
-from headwater.store.tables import miner_telemetry, telemetry_days, telemetry_hours
-from headwater.wire import Parts
+from headwater.store.tables import miner_telemetry, telemetry_days, telemetry_heard, telemetry_hours
+from headwater.wire import JOBS, Parts, periodic_tools
+from support.people import a_person
 from support.processes import kill, start, wait_until
 from support.tenants import another_tenant
 
@@ -235,10 +237,79 @@ def test_readings_of_machines_that_are_gone_are_deleted(on_both: Running) -> Non
     parts.db.write_now(miners.remove, owner, gone, parts.now())
 
     assert on_both.program().get(f"/api/telemetry?miner_id={gone}").status == 404
-    parts.db.write_now(telemetry.forget_old, KEPT, timedelta(days=800), parts.now())
+    forget_gone(parts)
 
-    assert parts.db.read_now(lambda c: set(c.execute(select(miner_telemetry.c.miner_id)).scalars())) == {stays}
-    assert parts.db.read_now(lambda c: set(c.execute(select(telemetry_days.c.miner_id)).scalars())) == {stays}
+    assert [miners_in(parts, table) for table in KEPT_IN] == [{stays}] * len(KEPT_IN)
+
+
+KEPT_IN = (miner_telemetry, telemetry_hours, telemetry_days, telemetry_heard)
+
+
+def miners_in(parts: Parts, table: Table) -> set[int]:
+    return parts.db.read_now(lambda conn: set(conn.execute(select(table.c.miner_id)).scalars()))
+
+
+def forget_gone(parts: Parts, at_once: int = 100) -> list[int]:
+    """Does what the periodic job does. Returns how many rows each transaction deleted."""
+    counts = []
+    while (count := parts.db.write_now(store.forget_gone, at_once)) is not None:
+        counts.append(count)
+    return counts
+
+
+def test_the_readings_of_somebody_who_was_removed_are_deleted_a_few_at_a_time(on_both: Running) -> None:  # E8, E10
+    parts, now = on_both.parts, on_both.parts.now()
+    leaving, other = a_person(on_both, "lea"), parts.db.write_now(another_tenant)
+    gone, stays, theirs = a_miner(parts, leaving), a_miner(parts, on_both.owner), a_miner(parts, other)
+    for reader, miner in ((leaving, gone), (on_both.owner, stays), (other, theirs)):
+        readings = [MachineReading(miner, now - timedelta(minutes=place), 1.0) for place in range(0, 300, 2)]
+        parts.db.write_now(store.save, reader, readings, now)
+    assert forget_gone(parts) == []
+    assert on_both.program()("DELETE", f"/api/people/{leaving.user_id}").status == 204
+
+    counts = forget_gone(parts, 40)
+
+    assert max(counts) <= 3 * 40
+    assert sum(counts) > 150
+    assert len(counts) >= 5
+    assert [miners_in(parts, table) for table in KEPT_IN] == [{stays, theirs}] * len(KEPT_IN)
+    parts.db.read_now(assert_exact)
+    job = next(one for one in JOBS if one.name == "forget-gone-machines")
+    parts.db.write_now(miners.remove, on_both.owner, stays, now)
+    asyncio.run(job.work(periodic_tools(parts)))
+    assert miners_in(parts, miner_telemetry) == {theirs}
+
+
+FORGET_UNTIL_KILLED = """
+import time
+from headwater import wire
+from headwater.settings import load
+from headwater.store.fleet import telemetry
+
+parts = wire.open_parts(load())
+print("forgetting", flush=True)
+while parts.db.write_now(telemetry.forget_gone, 3) is not None:
+    time.sleep(0.02)
+"""
+
+
+def test_whoever_is_killed_while_deleting_leaves_the_rest_to_the_next(
+    parts: Parts, environ: dict[str, str], owner: Reader
+) -> None:  # D6, H79
+    gone, stays = a_miner(parts, owner), a_miner(parts, owner)
+    for miner in (gone, stays):
+        readings = [MachineReading(miner, parts.now() - timedelta(minutes=place), 1.0) for place in range(1500)]
+        parts.db.write_now(store.save, owner, readings, parts.now())
+    parts.db.write_now(miners.remove, owner, gone, parts.now())
+    for _ in range(2):
+        before = count(parts)
+        process = start(environ, FORGET_UNTIL_KILLED, says="forgetting")
+        wait_until(lambda most=before: count(parts) < most)  # type: ignore[misc]
+        kill(process)
+        assert gone in miners_in(parts, telemetry_heard), "it is known still, so that the rest is found"
+    forget_gone(parts)
+    assert [miners_in(parts, table) for table in KEPT_IN] == [{stays}] * len(KEPT_IN)
+    parts.db.read_now(assert_exact)
 
 
 def test_months_are_partitions_that_show_nothing_by_themselves(store_url: str, parts: Parts) -> None:  # E11

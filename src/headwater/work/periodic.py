@@ -128,6 +128,14 @@ async def _forget_telemetry(tools: JobTools) -> int:
     return await tools.db.write(telemetry.forget_old, tools.readings_kept, tools.hours_kept, tools.now())
 
 
+async def _forget_gone_machines(tools: JobTools) -> int:
+    """Returns how many rows were deleted. Others write in between: a machine may have had millions of readings."""
+    deleted = 0
+    while (count := await tools.db.write(telemetry.forget_gone)) is not None:
+        deleted += count
+    return deleted
+
+
 JOBS = (
     Job(
         "warm-up",
@@ -293,6 +301,15 @@ JOBS = (
         "Publishes which machines went silent or fell under their rate, and which recovered.",
         lambda tools: tools.db.write(telemetry.look, tools.now()),
         expires=_MINUTE,
+    ),
+    Job(
+        "forget-gone-machines",
+        5 * _MINUTE,
+        CLEANUP,
+        "tasks.maintenance.forget_gone_machines",
+        "Deletes the readings of machines that were removed, also of those whose person was, a few at a time.",
+        _forget_gone_machines,
+        expires=5 * _MINUTE,
     ),
     Job(
         "forget-telemetry",

@@ -24,6 +24,7 @@ from headwater.store.log import outbox
 MOST_READINGS = 10_000
 MOST_BUCKETS = 10_000
 MOST_NAMED = 10
+FORGOTTEN_AT_ONCE = 5_000
 AHEAD = timedelta(minutes=5)  # by which a machine's clock may be fast
 WIDTHS = {"5m": 300, "10m": 600, "1h": 3600, "1d": 86400}
 LONGEST_OF_READINGS = timedelta(days=31)
@@ -232,6 +233,11 @@ def forget_old(conn: Connection, readings_for: timedelta, hours_for: timedelta, 
     telemetry.make_months(conn, now, now + timedelta(days=62))
     hours_for = max(hours_for, readings_for + timedelta(days=1))  # a day is computed from all of its hours
     return telemetry.forget_before(conn, now - readings_for, now - hours_for)
+
+
+def forget_gone(conn: Connection) -> int | None:
+    """Deletes some of what is left of a machine that is gone. Returns how many rows; None: nothing is left of any."""
+    return telemetry.forget_gone(conn, FORGOTTEN_AT_ONCE)
 
 
 class TakenJson(TypedDict):

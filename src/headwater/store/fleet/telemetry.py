@@ -144,16 +144,22 @@ _of_hours, _of_days = (
     for table in ("telemetry_hours", "telemetry_days")
 )
 
-_known = portable(
-    """SELECT h.miner_id, EXISTS (SELECT 1 FROM user_miners m WHERE m.id = h.miner_id AND m.tenant_id = h.tenant_id)
-    FROM telemetry_heard h"""
-)
+_known = portable("SELECT miner_id FROM telemetry_heard")
 _forget_readings = portable("DELETE FROM miner_telemetry WHERE miner_id = ? AND at < ?")
 _forget_hours = portable("DELETE FROM telemetry_hours WHERE miner_id = ? AND start < ?")
+_gone = portable(
+    """SELECT h.miner_id FROM telemetry_heard h
+    WHERE NOT EXISTS (SELECT 1 FROM user_miners m WHERE m.id = h.miner_id AND m.tenant_id = h.tenant_id)
+    ORDER BY h.miner_id LIMIT 1"""
+)
 _forget_gone = [
-    portable(f"DELETE FROM {table} WHERE miner_id IN (?)")
-    for table in ("miner_telemetry", "telemetry_hours", "telemetry_days", "telemetry_heard")
+    portable(
+        f"""DELETE FROM {table} WHERE miner_id = :miner_id AND {column} IN
+        (SELECT {column} FROM {table} WHERE miner_id = :miner_id ORDER BY {column} LIMIT :limit)"""
+    )
+    for table, column in (("miner_telemetry", "at"), ("telemetry_hours", "start"), ("telemetry_days", "start"))
 ]
+_forget_heard = portable("DELETE FROM telemetry_heard WHERE miner_id = ?")
 _changes = Prepared(sqlite="SELECT total_changes()")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -266,17 +272,29 @@ def make_months(conn: Connection, first: datetime, last: datetime) -> None:
 
 
 def forget_before(conn: Connection, readings: datetime, hours: datetime) -> int:
-    """Deletes old readings and hours, and all of machines that are gone. Returns how many rows were deleted.
+    """Deletes old readings and hours. Returns how many rows were deleted.
 
     On PostgreSQL a month of readings goes at once, when all of it is old.
     """
     if conn.dialect.name == "postgresql":
         _drop_months.value(conn, readings)
-    known = _known.all(conn)
-    gone = [miner_id for miner_id, is_there in known if not is_there]
-    deleted = sum(statement.once(conn, gone) for statement in _forget_gone if gone)
-    for miner_id, _ in known:
-        deleted += _forget_readings.once(conn, miner_id, readings) + _forget_hours.once(conn, miner_id, hours)
+    return sum(
+        _forget_readings.once(conn, miner_id, readings) + _forget_hours.once(conn, miner_id, hours)
+        for miner_id in _known.values(conn)
+    )
+
+
+def forget_gone(conn: Connection, limit: int) -> int | None:
+    """Deletes some of the readings of a machine that is gone, and what they came to, so many rows at most of each kind.
+
+    Returns how many; None: there is no such machine. That it was heard of is deleted last, when nothing else is left.
+    """
+    miner_id = _gone.value(conn)
+    if miner_id is None:
+        return None
+    deleted = sum(statement.once(conn, miner_id=miner_id, limit=limit) for statement in _forget_gone)
+    if not deleted:
+        _forget_heard.once(conn, miner_id)
     return deleted
 
 

@@ -1,7 +1,8 @@
 """Readings of machines, and what they come to by the hour and by the day.
 
 Nothing refers to the machines by a constraint: checking it for every reading costs more than writing the reading. The
-machines are checked once for a batch, and what is left of those that are gone is deleted by periodic work.
+machines are checked once for a batch. What is left of those that are gone is deleted a few rows at a time by periodic
+work (`forget_gone` in `store/fleet/telemetry.py`); until then nobody can see it.
 """
 
 from __future__ import annotations
