@@ -16,14 +16,19 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "bench"))
 import tenant_cost as tenants
 from headwater.model import Reader
 from headwater.store.db import Database
+from headwater.store.people import deliveries
 from headwater.store.posts import search, stream
 from headwater.store.sources import leases
 from headwater.store.sql import Prepared
+from headwater.store.stories import folded
 from support.services import service_url
 
 TENANTS, POSTS = 20, 50_000
 # Tables that grow with posts, tenants or events. None of them is read as a whole for one page.
-LARGE = ("posts", "hot_posts", "subscriptions", "post_states", "post_words", "event_outbox", "webhook_deliveries")
+LARGE = (
+    "posts", "hot_posts", "subscriptions", "post_states", "post_words", "story_members", "event_outbox",
+    "webhook_deliveries",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +55,12 @@ AFTER = {"created_at": tenants.NOW, "post_id": 2**62, "id": 2**62}
 QUERIES: dict[str, tuple[Prepared[Any], dict[str, Any]]] = {
     "stream page": (stream.page_statement("hot_posts"), OWN),
     "older page": (stream.page_statement("posts", after=True), {**OWN, **AFTER}),
+    "folded page": (stream.page_statement("hot_posts", fold="stories"), OWN),
+    "older folded page": (stream.page_statement("posts", fold="stories", after=True), {**OWN, **AFTER}),
+    "unread page": (stream.page_statement("hot_posts", unread=True, fold="stories"), OWN),
+    "page of a folder": (stream.page_statement("hot_posts", folder=True, fold="repeats"), {**OWN, "folder": "x"}),
+    "what stories are shown as": (folded._heads("stories", False, False), {**OWN, "ids": [1, 2], "most": 9}),
+    "news of stories": (folded._newest("stories", news=True), {**OWN, "ids": [1, 2], "most": 9}),
     "one source": (stream.page_statement("posts", source=True), {**OWN, "source_id": 22}),
     "starred": (stream.page_statement("posts", starred=True), OWN),
     "search": (
@@ -66,6 +77,14 @@ def test_policies_use_indexes(filled: str, name: str) -> None:  # E10
         found = bound.db.read_now(plan, tenants.reader_of(3), statement, given)
     assert "InitPlan" in found  # the policy is evaluated once, not for every row
     assert re.findall(rf"Seq Scan on ({'|'.join(LARGE)})\b", found) == [], found
+
+
+def test_the_claim_of_webhooks_uses_its_indexes(filled: str) -> None:
+    with tenants.ways(filled) as (bound, _):
+        given = {"ids": list(range(1, 20)), "most": 20}
+        found = bound.db.read_now(lambda conn: "\n".join(line for (line,) in deliveries._waiting.plan(conn, **given)))
+    assert "InitPlan" in found
+    assert "Seq Scan on webhook_deliveries" not in found, found
 
 
 def test_a_claim_uses_its_index(filled: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.store.log.outbox import FACTS, LoggedEvent, event_values, logged
-from headwater.store.sql import insert_into, json_value, moment, moment_or_none, portable
+from headwater.store.sql import Prepared, insert_into, json_value, moment, moment_or_none, portable
 
 BATCH = 20
 RETRIES = (5, 30, 120, 600, 3600)  # seconds; the last one is repeated
@@ -87,6 +87,7 @@ class _DueWebhook(NamedTuple):
     secret: bytes
 
 
+_OF_EVENT = ", ".join(f"d.{name}" for name in FACTS.split(", "))
 _followers = portable(
     """SELECT s.source_id, w.id, w.kinds, w.created_at FROM subscriptions s
     JOIN webhooks w ON w.user_id = s.user_id AND w.tenant_id = s.tenant_id
@@ -109,10 +110,14 @@ _select_due = portable(
     postgresql=" FOR UPDATE SKIP LOCKED",
     row=_DueWebhook,
 )
-_lease = portable("UPDATE webhooks SET lease_owner = ?, lease_until = ?, next_try_at = ? WHERE id = ?")
-_waiting = portable(
-    f"""SELECT id, first_tried_at, xid, log_id, {FACTS}, CAST(payload AS TEXT) FROM webhook_deliveries
-    WHERE webhook_id = ? AND state = 'waiting' ORDER BY id LIMIT ?"""
+_lease = portable("UPDATE webhooks SET lease_owner = ?, lease_until = ?, next_try_at = ? WHERE id IN (?)")
+_FIRST = """SELECT {columns} FROM webhook_deliveries o WHERE o.webhook_id = w.id AND o.state = 'waiting'
+        ORDER BY o.id LIMIT :most"""
+_WAITING = f"""SELECT d.webhook_id, d.id, d.first_tried_at, d.xid, d.log_id, {_OF_EVENT}, CAST(d.payload AS TEXT)
+    FROM webhooks w JOIN {{first}} WHERE w.id IN (:ids) ORDER BY d.webhook_id, d.id"""
+_waiting = Prepared(
+    sqlite=_WAITING.format(first=f"webhook_deliveries d ON d.id IN ({_FIRST.format(columns='o.id')})"),
+    postgresql=_WAITING.format(first=f"LATERAL ({_FIRST.format(columns='o.*')}) d ON TRUE"),
 )
 _held = portable(
     "SELECT failures, slow, failing_since, last_error FROM webhooks WHERE id = ? AND lease_owner = ?",
@@ -189,10 +194,13 @@ def claim_due(
     claims: list[DeliveryClaim] = []
     for is_troubled, limit in ((False, well), (True, troubled)):
         rows = _select_due.all(conn, now, now, is_troubled, limit)
-        _lease.many(conn, [(lease, until, until, row.id) for row in rows])
+        if not rows:
+            continue
+        ids = [row.id for row in rows]
+        _lease.once(conn, lease, until, until, ids)
+        first = _first(conn, ids)
         claims += [
-            DeliveryClaim(row.id, row.address, row.secret, lease, until, is_troubled, _first(conn, row.id))
-            for row in rows
+            DeliveryClaim(row.id, row.address, row.secret, lease, until, is_troubled, first[row.id]) for row in rows
         ]
     for claim in claims:
         if not claim.waiting:
@@ -282,11 +290,12 @@ def _note_attempt(conn: Connection, outcome: DeliveryOutcome, state: str, settle
     )
 
 
-def _first(conn: Connection, webhook_id: int) -> list[WaitingDelivery]:
-    return [
-        WaitingDelivery(delivery_id, moment_or_none(first_tried_at), logged(event))
-        for delivery_id, first_tried_at, *event in _waiting.all(conn, webhook_id, BATCH)
-    ]
+def _first(conn: Connection, webhook_ids: Sequence[int]) -> dict[int, list[WaitingDelivery]]:
+    """Returns the first events of these queues."""
+    found: dict[int, list[WaitingDelivery]] = {webhook_id: [] for webhook_id in webhook_ids}
+    for webhook_id, delivery_id, first_tried_at, *event in _waiting.all(conn, ids=list(webhook_ids), most=BATCH):
+        found[webhook_id].append(WaitingDelivery(delivery_id, moment_or_none(first_tried_at), logged(event)))
+    return found
 
 
 def _new(webhook_id: int, event: LoggedEvent, tenant_id: int) -> dict[str, Any]:

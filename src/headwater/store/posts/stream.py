@@ -115,13 +115,9 @@ MOST_MATCHES = 2_000  # of words, to look at together if another filter rejects 
 
 _OWN = "tenant_id = :tenant_id AND user_id = :user_id"
 # A tenant sees a post only through a subscription. The stream is read along its index, and each post is checked for a
-# subscription. `+ 0` and COALESCE keep the planner from reading subscription by subscription and sorting everything at
-# the end. On PostgreSQL, row level security forbids an index lookup by a sum: it could fail, and so tell of other rows.
-_THROUGH = {
-    "sqlite": f"p.source_id + 0 IN (SELECT source_id FROM subscriptions WHERE {_OWN}{{folder}})",
-    "postgresql": "COALESCE(own.user_id, 0) <> 0{folder}",
-}
-_OF_FOLDER = {"sqlite": " AND folder = :folder", "postgresql": " AND COALESCE(own.folder, '') = :folder"}
+# subscription. `+ 0` keeps the planner from reading subscription by subscription and sorting everything at the end.
+# `folded.prepared` says how PostgreSQL checks it.
+_THROUGH = f"p.source_id + 0 IN (SELECT source_id FROM subscriptions WHERE {_OWN}{{folder}})"
 _VISIBLE = """SELECT p.id, p.source_id, COALESCE(NULLIF(COALESCE(own.title, s.title), ''), s.address), s.kind,
         p.source_post_id, p.url, p.title, p.content, p.author, p.created_at, p.fetched_at, p.version, p.lang, p.score,
         p.num_comments, p.extra, state.read_at IS NOT NULL, state.starred_at IS NOT NULL
@@ -135,11 +131,8 @@ _VISIBLE = """SELECT p.id, p.source_id, COALESCE(NULLIF(COALESCE(own.title, s.ti
 
 def _visible(table: str, wanted: str, *, folder: bool = False) -> Prepared[StreamPost]:
     """Prepares the query for posts that a reader may see and that meet a condition."""
-    texts = {
-        name: _VISIBLE.format(table=table) + through.format(folder=_OF_FOLDER[name] * folder) + wanted
-        for name, through in _THROUGH.items()
-    }
-    return Prepared(**texts, row=StreamPost)
+    through = _THROUGH.format(folder=" AND folder = :folder" * folder)
+    return folded.prepared(_VISIBLE.format(table=table) + through + wanted, StreamPost)
 
 
 _NAMES_MINE = f"""EXISTS (SELECT 1 FROM post_mentions m JOIN owned_subjects o ON o.subject_id = m.subject_id

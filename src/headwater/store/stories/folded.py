@@ -11,6 +11,7 @@ read. A story that was read and has news is updated.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from headwater.model import Decision, Reader
-from headwater.store.sql import Prepared, portable, row_maker
+from headwater.store.sql import Prepared, R, portable, row_maker
 from headwater.text import headline
 
 LEVELS = ("off", "repeats", "stories")
@@ -87,6 +88,17 @@ class _Candidate(NamedTuple):
 
 _GROUPS = {"stories": "story_id", "repeats": "repeat_id"}
 _MAY_FOLD = "SELECT source_id FROM subscriptions WHERE tenant_id = :tenant_id AND user_id = :user_id AND fold"
+_IS_AMONG = re.compile(r"(\w+)\.source_id \+ 0 IN \(SELECT source_id FROM (subscriptions WHERE [^()]*)\)")
+
+
+def _looked_up(text: str) -> str:
+    """Returns a statement for PostgreSQL that looks up the subscription of each member, by the key of the table.
+
+    Otherwise the planner prefers to read all members of all stories and to compare them with all subscriptions: for row
+    level security forbids to look up a sum, and it takes subscriptions of one person for rare. SQLite makes a list of
+    the subscriptions once, which is as good.
+    """
+    return _IS_AMONG.sub(r"COALESCE((SELECT TRUE FROM \2 AND source_id = \1.source_id), FALSE)", text)
 
 
 def _side(member: str) -> str:
@@ -207,13 +219,18 @@ _last_arrival = portable(
 _member = row_maker(ShownMember)
 
 
+def prepared(text: str, row: type[R] | None = None) -> Prepared[R]:
+    """Prepares a statement that asks whether sources are among the reader's."""
+    return Prepared(sqlite=text, postgresql=_looked_up(text), row=row)
+
+
 @cache
 def _heads(level: str, folder: bool, source: bool) -> Prepared[_Head]:
     """Returns the query for what the stories of posts are shown as, and how many members they have."""
     group = _GROUPS[level]
     shown = f"""FROM story_members m {_side("m")} WHERE {_together("own", "m", group, _within(folder, source))}
             ORDER BY m.seq LIMIT 1"""
-    return portable(
+    return prepared(
         f"""SELECT own.post_id, COALESCE(own_side.side, own.story_id), (SELECT m.post_id {shown}),
             (SELECT count(*) FROM (SELECT 1 FROM story_members m {_side("m")}
                 WHERE {_together("own", "m", group)} LIMIT :most) AS counted),
@@ -236,7 +253,7 @@ def _newest(level: str, news: bool) -> Prepared[_Candidate]:
     side = _side("own")
     return Prepared(
         sqlite=text.format(side=side, others=f"story_members other ON other.seq IN ({newest.format(columns='seq')})"),
-        postgresql=text.format(side=side, others=f"LATERAL ({newest.format(columns='*')}) other ON TRUE"),
+        postgresql=text.format(side=side, others=f"LATERAL ({_looked_up(newest).format(columns='*')}) other ON TRUE"),
         row=_Candidate,
     )
 
@@ -245,7 +262,7 @@ def _newest(level: str, news: bool) -> Prepared[_Candidate]:
 def _arrived(level: str) -> Prepared:
     """Returns the query for the members of one story, or of the stories of posts, in the order of arrival."""
     group = _GROUPS[level]
-    return portable(
+    return prepared(
         f"""SELECT m.post_id, m.seq FROM story_members own {_side("own")}
         JOIN story_members m ON m.{group} = own.{group} {_side("m")}
         WHERE own.post_id IN (:ids) AND {_counts("own", group)} AND {_together("own", "m", group)}
