@@ -169,6 +169,98 @@ def test_whoever_is_killed_while_keys_rotate_leaves_everything_readable(
         one.close()
 
 
+KILLED_WITH_ROW = """
+import json, os, signal, sys
+from headwater import wire
+from headwater.accounts import vault
+from headwater.app import instance, people
+from headwater.settings import load
+from headwater.store.people import accounts, audit
+from headwater.wire import utc_now
+
+def dying(place, name, after=False):
+    function = getattr(place, name)
+    def instead(*given, **named):
+        if after:
+            function(*given, **named)
+        os.kill(os.getpid(), signal.SIGKILL)
+    setattr(place, name, instead)
+
+PLACES = {
+    "written": lambda: dying(os, "fsync"),
+    "row": lambda: dying(audit, "record"),
+    "uncommitted": lambda: dying(audit, "record", after=True),
+    "committed": lambda: dying(os, "replace"),
+    "replaced": lambda: dying(os, "replace", after=True),
+    "nowhere": lambda: None,
+}
+
+def run(place, work, *given):
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    try:
+        parts = wire.open_parts(load())
+        PLACES[place]()
+        with people.acting(None, "test", utc_now):
+            work(parts.db, parts.key_file, *given)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+def seen():
+    parts = wire.open_parts(load())
+    owner = parts.db.read_now(accounts.owner)
+    rows = parts.db.read_now(audit.page, owner, limit=1000, resource="secret_key")
+    keys = list(wire.present_keys(parts))
+    parts.close()
+    return {"keys": keys, "rows": [[one.action, one.resource_id] for one in rows]}
+
+for place in PLACES:
+    made = run(place, instance.create_key), seen()
+    if not made[1]["keys"]:
+        assert run("nowhere", instance.create_key) == 0
+    parts = wire.open_parts(load())
+    [old] = wire.present_keys(parts)
+    parts.key_file.add(vault.new_key())
+    parts.close()
+    taken = run(place, instance.forget_key, old), seen()
+    again = run("nowhere", instance.forget_key, old), seen()
+    os.unlink(sys.argv[1])
+    print(json.dumps({"place": place, "old": old, "made": made, "taken": taken, "again": again}), flush=True)
+"""
+
+
+def test_no_key_is_made_or_taken_out_without_its_row_wherever_one_is_killed(store_url: str, tmp_path: Path) -> None:
+    # E10, H79
+    run = Commands(store_url, tmp_path)
+    parts = wire.open_parts(load({"HEADWATER_DATABASE_URL": store_url, "HEADWATER_DATA_DIR": str(tmp_path)}))
+    wire.prepare_store(parts)
+    parts.close()
+    command = [sys.executable, "-c", KILLED_WITH_ROW, str(tmp_path / "secret.key")]
+    done = subprocess.run(command, env=run.environ, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    found = {one["place"]: one for one in map(json.loads, done.stdout.splitlines())}
+    assert list(found) == ["written", "row", "uncommitted", "committed", "replaced", "nowhere"]
+    for place, one in found.items():
+        killed = 0 if place == "nowhere" else -9
+        (code, made), (taken_code, taken), (again_code, again) = one["made"], one["taken"], one["again"]
+        old = one["old"]
+        assert (code, taken_code) == (killed, killed), place
+        # A key that is there has its row. Where there is none, making one again has worked.
+        assert bool(made["keys"]) == (place in ("replaced", "nowhere")), place
+        assert all(["secret_key.create", key] in made["rows"] for key in made["keys"]), place
+        # A key that is gone has its row too, and one that is left can be taken out again.
+        is_noted = ["secret_key.forget", old] in taken["rows"]
+        assert (old in taken["keys"], is_noted) == (
+            place not in ("replaced", "nowhere"),
+            place not in ("row", "uncommitted"),
+        ), place
+        assert again_code == (1 if place in ("replaced", "nowhere") else 0), place
+        assert (len(again["keys"]), old in again["keys"]) == (1, False), place
+        assert ["secret_key.forget", old] in again["rows"], place
+
+
 def test_a_key_in_the_settings_rotates_with_the_one_before_beside_it(store_url: str, tmp_path: Path) -> None:
     run = Commands(store_url, tmp_path)
     run.environ["HEADWATER_SECRET_KEY"] = "first"

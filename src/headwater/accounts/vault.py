@@ -34,7 +34,9 @@ KEY_FILE = "secret.key"
 COMMAND_SECONDS = 30.0
 COMMAND_AGAIN_SECONDS = 60.0  # at least between two runs
 MOST_KEY_CHARACTERS = 10_000
+UNFINISHED_SECONDS = 600  # after which nobody is still writing a key file
 _MARK = b"hw1"
+_UNFINISHED = ".secret-"
 
 
 class InstanceKey:
@@ -192,7 +194,17 @@ class KeyFile:
 
     def add(self, key: str) -> None:
         """Puts a new key before all others. Whoever is killed meanwhile leaves the file as it was, or as it will be."""
-        self._replace([key, *self.present()])
+        with self.prepared(key) as put:
+            put()
+
+    @contextlib.contextmanager
+    def prepared(self, key: str) -> Iterator[Callable[[], None]]:
+        """Writes a new key, before all others, to the disk. Nobody uses it until what this returns is called."""
+        with self._written("\n".join([key, *self.present()])) as made:
+            yield lambda: self._put(made)
+
+    def has(self, key_id: str) -> bool:
+        return any(InstanceKey(one).id == key_id for one in self.present())
 
     def remove(self, key_id: str) -> bool:
         """Takes out a key that is not the first. Returns whether it was there."""
@@ -202,13 +214,13 @@ class KeyFile:
         first, *others = present
         kept = [one for one in others if InstanceKey(one).id != key_id]
         if len(kept) < len(others):
-            self._replace([first, *kept])
+            with self._written("\n".join([first, *kept])) as made:
+                self._put(made)
         return len(kept) < len(others)
 
-    def _replace(self, keys: Sequence[str]) -> None:
-        with self._written("\n".join(keys)) as made:
-            os.link(made, f"{made}.new")
-            os.replace(f"{made}.new", self.path)
+    def _put(self, made: str) -> None:
+        os.link(made, f"{made}.new")
+        os.replace(f"{made}.new", self.path)
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -217,7 +229,12 @@ class KeyFile:
 
     @contextlib.contextmanager
     def _written(self, text: str) -> Iterator[str]:
-        with NamedTemporaryFile("w", dir=self.path.parent, prefix=".secret-", encoding="utf-8") as made:
+        folder = self.path.parent
+        for left in folder.glob(f"{_UNFINISHED}*"):  # by whoever was killed
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - left.stat().st_mtime > UNFINISHED_SECONDS:
+                    left.unlink()
+        with NamedTemporaryFile("w", dir=folder, prefix=_UNFINISHED, encoding="utf-8") as made:
             made.write(text)
             made.flush()
             os.fsync(made.fileno())

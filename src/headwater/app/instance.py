@@ -103,7 +103,7 @@ def reseal(db: Database, vault: Vault, now: datetime) -> Resealed:
 
     Hubs are asked again, so that they learn their new secrets. It can be stopped anywhere and run again.
     """
-    db.write_now(_note_rotation, vault.key_id)
+    db.write_now(_note_key, "secret_key.rotate", vault.key_id)
     done = 0
     for _ in range(3):  # what another process encrypts meanwhile with the key before this one is found in the end
         old = [one for one in db.read_now(sealed.all_sealed) if not vault.is_current(one.sealed)]
@@ -117,8 +117,8 @@ def reseal(db: Database, vault: Vault, now: datetime) -> Resealed:
     return Resealed(done, len(old) - len(readable))
 
 
-def _note_rotation(conn: Connection, key_id: str) -> None:
-    audit.record(conn, None, "secret_key.rotate", key_id)
+def _note_key(conn: Connection, action: str, key_id: str) -> None:
+    audit.record(conn, None, action, key_id)
 
 
 def _opened(vault: Vault, one: Sealed) -> str | None:
@@ -144,20 +144,30 @@ def add_key(file: KeyFile) -> None:
     file.add(new_key())
 
 
-def create_key(conn: Connection, file: KeyFile) -> str:
-    """Makes a key where there is none any more. Returns its id."""
+def create_key(db: Database, file: KeyFile) -> str:
+    """Makes a key where there is none any more. Returns its id.
+
+    The key is on the disk before the row of the audit log is, and in its place only afterwards: a key that cannot be
+    written leaves no row, and there is no key without one, wherever this is killed. Then it can be run again.
+    """
     made = new_key()
     key_id = InstanceKey(made).id
-    audit.record(conn, None, "secret_key.create", key_id)
-    file.add(made)  # last: a key that cannot be written leaves no row
+    with file.prepared(made) as put:
+        db.write_now(_note_key, "secret_key.create", key_id)
+        put()
     return key_id
 
 
-def forget_key(conn: Connection, file: KeyFile, key_id: str) -> None:
-    """Takes an old key out of the file. Whether it is needed was asked before."""
-    audit.record(conn, None, "secret_key.forget", key_id)
-    if not file.remove(key_id):
+def forget_key(db: Database, file: KeyFile, key_id: str) -> None:
+    """Takes an old key out of the file. Whether it is needed was asked before.
+
+    It goes after its row of the audit log is committed. Whoever is killed in between has the key still, and can run
+    this again.
+    """
+    if not file.has(key_id):
         raise NotFound(f"There is no key {key_id} in secret.key.")
+    db.write_now(_note_key, "secret_key.forget", key_id)
+    file.remove(key_id)
 
 
 def owner(db: Database) -> Reader:

@@ -257,7 +257,7 @@ def forget_key(
             if one.id == key and (one.secrets or one.state == "current"):
                 why = f"{one.secrets} secrets are encrypted with it" if one.secrets else "it is the present one"
                 raise BadInput(f"The key {key} is needed: {why}. `headwater keys rotate` brings another one.")
-        parts.db.write_now(instance.forget_key, parts.key_file, key)
+        instance.forget_key(parts.db, parts.key_file, key)
     json_line({"key": key, "forgotten": True}) if as_json else say(
         "Forgotten. Backups that need it cannot be read any more."
     )
@@ -271,7 +271,7 @@ def create_key(as_json: Json = False) -> None:
             raise BadInput("The key is in the settings. Change it there.")
         if parts.key_file.present():
             raise BadInput("There is a key. `headwater keys rotate` makes a new one.")
-        made = parts.db.write_now(instance.create_key, parts.key_file)
+        made = instance.create_key(parts.db, parts.key_file)
     json_line({"key": made}) if as_json else say(f"The key is {made} now. Keep a copy of {parts.key_file.path}.")
 
 
