@@ -238,6 +238,14 @@ def _unlink(w: World) -> Answer:
     return w.form("/account/identities/unlink", page, issuer="https://issuer.example", subject=subject)
 
 
+def _unlink_by_api(w: World) -> Answer:
+    person = w.person()
+    w.write(people.link_identity, person, "https://issuer.example", w.new(), w.running.parts.now())
+    client = program_of(w.running, person)
+    [linked] = client.get("/api/account/identities").json()["items"]
+    return client("DELETE", f"/api/account/identities/{linked['id']}")
+
+
 def _sign_in(w: World) -> Answer:
     return w.form("/login", w.running.stranger, email=f"{w.person().name}@example.org", password=PASSWORD)
 
@@ -309,6 +317,7 @@ ROUTES: Mapping[tuple[str, str], Callable[[World], Answer]] = {
     ("DELETE", "/api/people/{user_id}"): lambda w: w.api("DELETE", f"/api/people/{w.person().user_id}"),
     ("POST", "/api/invitations"): lambda w: w.api.post("/api/invitations", {"email": f"{w.new()}@guest.example"}),
     ("DELETE", "/api/invitations/{invitation_id}"): lambda w: w.api("DELETE", f"/api/invitations/{w.invitation()[0]}"),
+    ("DELETE", "/api/account/identities/{identity_id}"): _unlink_by_api,
     ("POST", "/api/tenants"): lambda w: w.api.post(
         "/api/tenants", {"name": w.new(), "owner_email": "ann@tenant.example"}
     ),

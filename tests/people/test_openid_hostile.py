@@ -17,12 +17,13 @@ from jwt import PyJWS
 from api.running import Running, running
 from headwater.accounts import jwt
 from headwater.app import people
+from headwater.model import Reader
 from headwater.settings import BadSetting, load
 from headwater.store.people import accounts
 from headwater.wire import open_parts
 from people.issuer import FORM, KEY, OTHER_KEY, Issuer, issuer, left, sent_to_provider, signed
 from people.test_jwt import encoded
-from support.people import PASSWORD, a_person, browser_of
+from support.people import PASSWORD, a_person, browser_of, program_of
 from support.ports import free_port
 
 
@@ -228,6 +229,83 @@ def test_what_the_provider_says_elsewhere_has_to_be_about_the_same_person(headwa
     at.claims = {name: value for name, value in at.claims.items() if value is not None}
     refused = answer.back()
     assert (refused.status, "somebody else" in refused.text) == (401, True)
+
+
+def failures(headwater: Running, reader: Reader) -> list[tuple[str, int | None, str | None, str]]:
+    rows = program_of(headwater, reader).get("/api/audit?resource=session").json()["items"]
+    return [
+        (one["detail"], one["user_id"], one["resource_id"], one["request_id"])
+        for one in rows
+        if one["action"] == "session.fail"
+    ]
+
+
+@pytest.fixture
+def on_each(store_url: str, at: Issuer) -> Iterator[Running]:
+    port = free_port()
+    with running(store_url, port=port, **at.settings(f"http://127.0.0.1:{port}")) as found:
+        yield found
+
+
+def test_owners_see_who_came_from_the_provider_and_was_not_let_in(on_each: Running, at: Issuer) -> None:
+    # E10, H72
+    there = a_person(on_each, "ivy", "owner", tenant="Research")
+    assert sent_to_provider(on_each, at, sub="eve", email="eve@example.org").back().status == 401
+    [(detail, user_id, concerned, _)] = failures(on_each, on_each.owner)
+    assert ("Nobody here is known as eve@example.org" in detail, user_id, concerned) == (True, None, None)
+    assert detail.startswith("127.0.0.1: ")
+    # It concerns the tenant whose person's address was brought, and no other.
+    refused = sent_to_provider(on_each, at, sub="eve", email="ivy@example.org").back()
+    assert refused.status == 401
+    [(detail, user_id, concerned, request_id)] = failures(on_each, there)
+    assert ("is not linked" in detail, user_id, concerned) == (True, None, str(there.user_id))
+    assert request_id == refused.headers["x-request-id"]
+    assert len(failures(on_each, on_each.owner)) == 1
+    # A lie of the provider, and one who gave up there.
+    at.token = LIES["another nonce"]
+    assert sent_to_provider(on_each, at).back().status == 401
+    at.token = signed
+    assert sent_to_provider(on_each, at).back(code=None, error="access_denied").status == 401
+    assert [("cannot be trusted" in one[0], "access_denied" in one[0]) for one in failures(on_each, on_each.owner)] == [
+        (False, True),
+        (True, False),
+        (False, False),
+    ]
+    # Whoever was never sent there leaves nothing: anybody could fill the log.
+    assert on_each.stranger.get("/login/provider?code=x&state=y").status == 401
+    assert len(failures(on_each, on_each.owner)) == 3
+    assert sent_to_provider(on_each, at, sub="new", email="new@example.org").back().status == 401
+
+
+def test_accounts_elsewhere_are_listed_and_unlinked_by_the_api(on_each: Running, at: Issuer) -> None:
+    # E10
+    ann, other = a_person(on_each, "ann", password=PASSWORD), a_person(on_each, "bob", tenant="Research")
+    write, now = on_each.parts.db.write_now, on_each.parts.now()
+    for issuer_name, subject in ((at.address, "ann-1"), ("https://other.example", "näme/\u2603 %")):
+        write(people.link_identity, ann, issuer_name, subject, now)
+    write(people.link_identity, other, at.address, "bob-1", now)
+    client = program_of(on_each, ann)
+    items = client.get("/api/account/identities").json()["items"]
+    assert {(one["issuer"], one["subject"]) for one in items} == {
+        (at.address, "ann-1"),
+        ("https://other.example", "näme/\u2603 %"),
+    }
+    [theirs] = program_of(on_each, other).get("/api/account/identities").json()["items"]
+    unknown = [
+        client("DELETE", f"/api/account/identities/{one}")
+        for one in (theirs["id"], "0" * 32, "x", "%00", "..%2F", "'%20OR%201=1")
+    ]
+    assert {one.status for one in unknown} <= {404, 422}
+    assert (unknown[0].status, unknown[0].json()["code"]) == (unknown[1].status, unknown[1].json()["code"])
+    reads = program_of(on_each, ann, frozenset({"account:read"}))
+    assert reads("DELETE", f"/api/account/identities/{items[0]['id']}").status == 403
+    for one in items:
+        assert client("DELETE", f"/api/account/identities/{one['id']}").status == 204
+    assert client.get("/api/account/identities").json() == {"items": []}
+    assert client("DELETE", f"/api/account/identities/{items[0]['id']}").status == 404
+    # The only way in stays.
+    last = program_of(on_each, other)("DELETE", f"/api/account/identities/{theirs['id']}")
+    assert (last.status, "Set a password first" in last.json()["detail"]) == (422, True)
 
 
 def test_linking_needs_the_session_that_began_it(headwater: Running, at: Issuer) -> None:

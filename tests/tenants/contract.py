@@ -55,6 +55,7 @@ class Ids(NamedTuple):
     task_id: str
     fold_task_id: str
     content_hash: str
+    identity_id: str
     address: str
 
 
@@ -103,7 +104,7 @@ VALUES: Mapping[str, Any] = {
     "issuer": "https://issuer.example",
     "subject": "somebody",
     "app.webhooks.change.wanted": ChangedWebhook(active=False),
-    "app.people.unlink_identity.provider": None,
+    "provider": None,
     "app.health.activity.dead_letters": 0,
     "store.people.accounts.invite.expires_at": NOON + timedelta(days=1),
     "after": None,
@@ -202,6 +203,7 @@ IDS: Mapping[str, Callable[[Ids], Any]] = {
     "app.fleet.treasury.trade.idempotency_key": lambda ids: f"trade of {ids.user_id}",
     "task_id": lambda ids: ids.task_id,
     "content_hash": lambda ids: ids.content_hash,
+    "identity_id": lambda ids: ids.identity_id,
     "address": lambda ids: ids.address,
     "names": lambda ids: [str(ids.source_id)],
     "store.stories.runs.find.task_id": lambda ids: ids.fold_task_id,

@@ -12,7 +12,7 @@ from tenants.contract import Ids
 from tenants.two_tenants import fill
 
 _NO_TASK = "01900000-0000-7000-8000-000000000000"
-UNKNOWN = Ids(*range(999_001, 999_009), _NO_TASK, _NO_TASK, "f" * 64, "unknown")
+UNKNOWN = Ids(*range(999_001, 999_009), _NO_TASK, _NO_TASK, "f" * 64, "f" * 32, "unknown")
 # Which of a tenant's ids stands for a parameter of a path.
 PARAMETERS = {
     "source_id": "source_id",
@@ -32,6 +32,7 @@ PARAMETERS = {
     "invitation_id": "invitation_id",
     "content_hash": "content_hash",
     "miner_id": "miner_id",
+    "identity_id": "identity_id",
 }
 # What is sent, or else the body would be refused before the id is looked at.
 BODIES = {

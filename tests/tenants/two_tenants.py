@@ -88,6 +88,8 @@ def _life(conn: Connection, reader: Reader, name: str, entries: tuple[int, int])
     schedule.begin_task(conn, source_id, task_id, NOON)
     runs.begin(conn, reader, fold_task_id, [more.id], NOON, timedelta(hours=1))
     runs.finish(conn, fold_task_id, "completed", NOON, result={})
+    accounts.link_identity(conn, reader, "https://issuer.example", name, NOON)
+    [identity] = accounts.identities(conn, reader)
     return Ids(
         reader.user_id,
         *entries,
@@ -99,6 +101,7 @@ def _life(conn: Connection, reader: Reader, name: str, entries: tuple[int, int])
         task_id,
         fold_task_id,
         content_hash,
+        identity.id,
         address,
     )
 

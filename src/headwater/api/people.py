@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
@@ -22,6 +22,8 @@ from headwater.app.account import (
 )
 from headwater.app.people import (
     AuditJson,
+    IdentitiesJson,
+    IdentityJson,
     InvitationJson,
     InvitationsJson,
     NewInvitationJson,
@@ -40,6 +42,7 @@ from headwater.http.state import WithParts
 account_router = api_router("account", prefix="/api/account")
 router = api_router("people")
 _CSV = "id,at,user_id,user_name,action,resource,resource_id,detail,address,agent,request_id\r\n"
+IdentityId = Annotated[str, Path(max_length=100, description="its id, as the list has it")]
 Role = Literal["owner", "operator", "member", "viewer"]
 
 
@@ -161,6 +164,20 @@ async def end_sessions(parts: WithParts, request: Request, reader: CurrentReader
 async def end_session(parts: WithParts, reader: CurrentReader, session_id: Id) -> None:
     """That browser is signed out."""
     await parts.db.write(account.end_session, reader, session_id)
+
+
+@account_router.get("/identities", **route("List who you are at providers", "account:read"))
+async def list_identities(parts: WithParts, reader: CurrentReader) -> IdentitiesJson:
+    """The accounts elsewhere that you sign in with, or whose access tokens are taken for you. Linking one needs a
+    browser: it is done on the page of your account."""
+    return {"items": [shaped(IdentityJson, one) for one in await parts.db.read(people.identities, reader)]}
+
+
+@account_router.delete("/identities/{identity_id}", status_code=204, **route("Unlink an account", "account:write"))
+async def unlink_identity(parts: WithParts, reader: CurrentReader, identity_id: IdentityId) -> None:
+    """You cannot sign in with it any more. Refused if it is your only way in."""
+    at = parts.provider.client.issuer if parts.provider else None
+    await parts.db.write(people.unlink, reader, identity_id, provider=at)
 
 
 @router.get("/people", **route("List the people of your tenant", "people:read"))

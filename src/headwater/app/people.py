@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import chain, count
 from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
 
 import orjson
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from headwater.accounts import openid, passwords, scopes, tokens
-from headwater.accounts.openid import Identity
+from headwater.accounts.openid import Identity, Pending
 from headwater.app import account
 from headwater.app.account import SessionBrowser, SignedIn
 from headwater.app.shapes import Example, Time, csv_lines, shaped
@@ -220,6 +221,14 @@ def identities(conn: Connection, reader: Reader) -> list[LinkedIdentity]:
     return accounts.identities(conn, reader)
 
 
+def unlink(conn: Connection, reader: Reader, identity_id: str, *, provider: str | None) -> None:
+    """Forgets who a reader is at a provider, by the id of that."""
+    found = next((one for one in identities(conn, reader) if one.id == identity_id), None)
+    if found is None:
+        raise NotFound("You are not known by this account.")
+    unlink_identity(conn, reader, found.issuer, found.subject, provider=provider)
+
+
 def unlink_identity(conn: Connection, reader: Reader, issuer: str, subject: str, *, provider: str | None) -> None:
     """Forgets who a reader is at a provider, unless it is the last way in. People sign in at the issuer `provider`."""
     person = find(conn, reader, reader.user_id)
@@ -268,6 +277,24 @@ def sign_in_as(
     if len(found) != 1:
         return [one.tenant_name for one in known]
     return SignedIn(found[0].reader, account.start_session(conn, found[0].reader, now, browser))
+
+
+def note_failed_sign_in(conn: Connection, begun: Pending, identity: Identity | None, why: str) -> None:
+    """Lets owners see that somebody came from a provider and did not get in.
+
+    It concerns the tenant of whoever wanted to link the account, of the invitation, or of those who have the address;
+    otherwise the one that runs the instance, whose provider it is.
+    """
+    detail = f"{urlsplit(begun.issuer).hostname}: {why}"
+    invited = begun.invitation and accounts.invitation(conn, tokens.fingerprint(begun.invitation), begun.begun_at)
+    if begun.user is not None:
+        people = [accounts.person(conn, *begun.user)]
+    elif invited:
+        people = [accounts.person(conn, invited.tenant_id, invited.user_id)]
+    else:
+        people = [*accounts.by_email(conn, account.normal_email((identity and identity.email) or "") or "")]
+    for one in people or [None]:
+        audit.record(conn, one and one.reader, "session.fail", one and one.id, detail, by_stranger=True)
 
 
 def _newcomer(conn: Connection, identity: Identity, now: datetime, welcome: Welcome, secret: str) -> Reader:
@@ -422,7 +449,7 @@ class AuditJson(TypedDict):
 
     id: Annotated[int, Example(4711)]
     at: Annotated[Time, Example("2026-01-07T09:30:00Z")]
-    user_id: Annotated[int | None, Example(7, "null: somebody who runs the instance and is not of your tenant")]
+    user_id: Annotated[int | None, Example(7, "null: somebody unknown, or who runs the instance")]
     user_name: Annotated[str | None, Example("Ann", "as it was then")]
     action: Annotated[str, Example("person.role")]
     resource: Annotated[str, Example("person", "the kind of what was changed")]
@@ -448,6 +475,19 @@ class PersonJson(TypedDict):
 
 class PeopleJson(TypedDict):
     items: list[PersonJson]
+
+
+class IdentityJson(TypedDict):
+    """Who you are at a provider at which people sign in, or at another issuer of access tokens."""
+
+    id: Annotated[str, Example("9f86d081884c7d659a2feaa0c55ad015")]
+    issuer: Annotated[str, Example("https://login.example")]
+    subject: Annotated[str, Example("248289761001", "your name there, which never changes")]
+    created_at: Annotated[Time, Example("2026-01-07T09:30:00Z", "when they were linked")]
+
+
+class IdentitiesJson(TypedDict):
+    items: list[IdentityJson]
 
 
 class InvitationJson(TypedDict):

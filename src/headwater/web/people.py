@@ -116,7 +116,7 @@ async def _leave(request: Request, parts: Parts, **given: Any) -> Response:
 async def from_provider(request: Request, parts: WithParts) -> Response:
     """Takes whoever comes back from the provider. It is for the browser that was sent there, and once."""
     await auth.limit_attempts(parts, auth.address_of(request, parts))
-    pending = None
+    pending, identity = None, None
     try:
         pending = _remembered(request, parts)
         if not (await parts.rate_limits.take(_ONCE, pending.state)).is_allowed:
@@ -129,6 +129,8 @@ async def from_provider(request: Request, parts: WithParts) -> Response:
             invitation=pending.invitation,
         )  # fmt: skip
     except (SignInRefused, NotFound, AlreadyThere) as error:
+        if pending is not None:  # whoever has begun nothing here was not at the provider either
+            await parts.db.write(people.note_failed_sign_in, pending, identity, error.detail)
         if pending is not None and pending.user is not None:
             return await _link_refused(request, parts, error)
         return _forget(parts, await _login_page(request, parts, error.status, reason="none", wrong=error.detail))

@@ -7,6 +7,7 @@ it is encrypted.
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 from typing import NamedTuple
 
@@ -53,6 +54,11 @@ class LinkedIdentity(NamedTuple):
     issuer: str
     subject: str
     created_at: datetime
+
+    @property
+    def id(self) -> str:
+        """A name for it that fits into an address."""
+        return hashlib.sha256(f"{self.issuer} {self.subject}".encode()).hexdigest()[:32]
 
 
 class Secret(NamedTuple):

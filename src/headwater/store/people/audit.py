@@ -60,6 +60,7 @@ ACTIONS = {
     "secret_key.forget": "took out an old key",
     "secret_key.rotate": "had everything encrypted with the present key",
     "session.end": "signed out",
+    "session.fail": "came from a provider and was not let in",
     "session.refuse": "gave a wrong password",
     "session.start": "signed in",
     "source.change": "changed how a source is followed",
@@ -100,7 +101,8 @@ class Actor(NamedTuple):
 
 
 class AuditRow(NamedTuple):
-    """Something that was done. `user_id` is None if somebody did it who is not of this tenant but runs the instance."""
+    """Something that was done. `user_id` is None if whoever did it runs the instance and is not of this tenant, or is
+    not known."""
 
     id: int
     at: datetime
@@ -132,10 +134,17 @@ def _page(*, of_user: bool, of_resource: bool) -> Prepared[AuditRow]:
 
 
 def record(
-    conn: Connection, reader: Reader | None, action: str, resource_id: int | str | None = None, detail: str = ""
+    conn: Connection,
+    reader: Reader | None,
+    action: str,
+    resource_id: int | str | None = None,
+    detail: str = "",
+    *,
+    by_stranger: bool = False,
 ) -> None:
     """Adds a row for what this transaction did. `reader` is whoever did it or, where that is somebody else, whose
-    tenant it concerns; None: whoever acts. Neither an id nor a detail may be a secret."""
+    tenant it concerns; None: whoever acts. `by_stranger`: nobody knows who did it. Neither an id nor a detail may be a
+    secret."""
     assert action in ACTIONS, f"{action} is not among the actions of the audit log"
     actor = current_actor.get()
     if actor is None:
@@ -143,7 +152,7 @@ def record(
     concerned = reader or actor.reader or accounts.owner(conn)
     if concerned is None:
         return  # a store without anybody in it
-    acting: Reader | None = actor.reader or concerned
+    acting: Reader | None = None if by_stranger else actor.reader or concerned
     if acting and acting.tenant_id != concerned.tenant_id:
         acting = None
     _add.once(
