@@ -364,8 +364,8 @@ class Reader(NamedTuple):
     """The person who asks: a user of a tenant.
 
     `role` is owner, operator, member or viewer. `scopes` are those of the token that is used; None: everything that the
-    role allows. `runs_instance` says that the tenant's owners and operators run the whole instance. What a reader may
-    do is decided in `accounts/scopes.py`.
+    role allows. `runs_instance` says that the tenant's owners and operators run the whole instance. `plan` is that of
+    the tenant; None: the default one. What a reader may do is decided in `accounts/scopes.py`.
     """
 
     tenant_id: int
@@ -374,6 +374,7 @@ class Reader(NamedTuple):
     role: str
     scopes: frozenset[str] | None = None
     runs_instance: bool = False
+    plan: str | None = None
 
     @property
     def key(self) -> dict[str, int]:

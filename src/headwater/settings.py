@@ -78,11 +78,12 @@ class Settings(BaseSettings):
         "Addresses or networks of proxies before this server, such as 127.0.0.1,10.0.0.0/8. Only what they say in "
         "X-Forwarded-For about the address of a client is believed.",
     )
-    rate_limit: int = _setting(
-        6000, "Requests of one person in a minute, whichever token or browser they come with.", ge=1
-    )
+    rate_limit: int = _setting(6000, "Requests of one person in a minute, with whichever token or browser.", ge=1)
     rate_limits: str = _setting(
-        "", "Lower limits for what needs a scope, in a minute, such as stories:write=60,sources:write=300."
+        "", "Lower limits for what needs a scope, in a minute, such as stories:write=60,sources=300 (all of sources)."
+    )
+    plans: str = _setting(
+        "", "Plans with limits of their own, such as free requests=120 stories=10, team requests=3000. First: default."
     )
     jwt_issuer: str | None = _setting(
         None, "Another issuer whose access tokens (JWTs) are taken: exactly what its tokens have as `iss`."

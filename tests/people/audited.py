@@ -318,6 +318,7 @@ ROUTES: Mapping[tuple[str, str], Callable[[World], Answer]] = {
     ("POST", "/api/invitations"): lambda w: w.api.post("/api/invitations", {"email": f"{w.new()}@guest.example"}),
     ("DELETE", "/api/invitations/{invitation_id}"): lambda w: w.api("DELETE", f"/api/invitations/{w.invitation()[0]}"),
     ("DELETE", "/api/account/identities/{identity_id}"): _unlink_by_api,
+    ("PATCH", "/api/tenants/{tenant_id}"): lambda w: w.api.patch(f"/api/tenants/{w.owner.tenant_id}", {"plan": None}),
     ("POST", "/api/tenants"): lambda w: w.api.post(
         "/api/tenants", {"name": w.new(), "owner_email": "ann@tenant.example"}
     ),
@@ -456,6 +457,7 @@ COMMANDS: Mapping[str, Callable[[World], list[Any]]] = {
     "people login": lambda w: [w.person().user_id],
     "people identity": lambda w: [w.person().user_id, w.new()],
     "people tenant": lambda w: [w.new(), "--owner", "ann@tenant.example"],
+    "people plan": lambda w: ["default"],
     "tokens drop-keys": lambda w: [],
     "tokens create": lambda w: [w.new()],
     "tokens revoke": lambda w: [w.token()[0]],

@@ -43,6 +43,8 @@ BODIES = {
     ("patch", "/api/people/{user_id}"): {"role": "viewer"},
     ("patch", "/api/miners/{miner_id}"): {"quantity": 2},
 }
+# What those who run the instance do with tenants, which are theirs to run.
+OF_THE_INSTANCE = {("patch", "/api/tenants/{tenant_id}")}
 _PARAMETER = re.compile(r"\{(\w+)[^}]*\}")
 
 
@@ -56,6 +58,8 @@ def test_another_tenants_ids_are_unknown_on_every_route_and_verb(on_both: Runnin
         if not _PARAMETER.search(path):
             continue
         for verb in set(verbs) & {"get", "post", "put", "patch", "delete"}:
+            if (verb, path) in OF_THE_INSTANCE:
+                continue
             body = BODIES.get((verb, path))
             assert body or "requestBody" not in verbs[verb], f"BODIES has nothing to send to {verb} {path}"
             theirs, unknown = (_answer(client, verb, path, ids, body) for ids in (other, UNKNOWN))

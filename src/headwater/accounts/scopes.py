@@ -61,6 +61,11 @@ SCOPES = {
 }
 
 
+def group_of(scope: str) -> str:
+    """Returns what a scope is about: `posts` of `posts:read`."""
+    return scope.partition(":")[0]
+
+
 def allowed(role: str, *, runs_instance: bool) -> frozenset[str]:
     """Returns the scopes of a role. A role that nobody knows has none."""
     return frozenset(

@@ -92,6 +92,7 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     "session_id": ("the session", 9),
     "user_id": ("the person", 7),
     "invitation_id": ("the invitation", 3),
+    "tenant_id": ("the tenant", 2),
     "identity_id": ("", "9f86d081884c7d659a2feaa0c55ad015"),
     "event_id": ("the event", "019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f"),
     "trace": ("", "019b9a3c7f007c3e9d5e1a2b3c4d5e6f"),

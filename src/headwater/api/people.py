@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
 from headwater import wire
-from headwater.app import account, people
+from headwater.app import account, instance, people
 from headwater.app.account import (
     AccountJson,
     EndedJson,
@@ -20,6 +20,7 @@ from headwater.app.account import (
     TokenJson,
     TokensJson,
 )
+from headwater.app.instance import NewTenantJson, TenantJson, TenantsJson
 from headwater.app.people import (
     AuditJson,
     IdentitiesJson,
@@ -27,11 +28,8 @@ from headwater.app.people import (
     InvitationJson,
     InvitationsJson,
     NewInvitationJson,
-    NewTenantJson,
     PeopleJson,
     PersonJson,
-    TenantJson,
-    TenantsJson,
 )
 from headwater.app.shapes import PageJson, shaped
 from headwater.http import routes
@@ -101,6 +99,12 @@ class WantedTenant(BaseModel):
 
     name: str = Field(max_length=100, description="its name, which no other tenant has")
     owner_email: str = Field(max_length=254, description="the address of its first owner")
+
+
+class NewPlan(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": {"plan": "team"}})
+
+    plan: str | None = Field(max_length=100, description="one of HEADWATER_PLANS; null: the default one")
 
 
 @account_router.get("", **route("Show your account", "account:read"))
@@ -271,12 +275,19 @@ async def export_audit(
 @router.get("/tenants", **route("List the tenants of the instance", "admin"))
 async def list_tenants(parts: WithParts) -> TenantsJson:
     """With the number of their people."""
-    return {"items": [shaped(TenantJson, one) for one in await parts.db.read(people.tenants)]}
+    return {"items": [shaped(TenantJson, one) for one in await parts.db.read(instance.tenants)]}
 
 
 @router.post("/tenants", status_code=201, **route("Add a tenant", "admin", 409))
 async def add_tenant(parts: WithParts, wanted: WantedTenant) -> NewTenantJson:
     """With its owner, who signs in with the link and then sets a password."""
     home = wire.home(parts.settings)
-    made = await parts.db.write(people.add_tenant, wanted.name, wanted.owner_email, home, parts.now())
+    made = await parts.db.write(instance.add_tenant, wanted.name, wanted.owner_email, home, parts.now())
     return {"tenant": shaped(TenantJson, made.tenant), "owner": shaped(PersonJson, made.owner), "link": made.link}
+
+
+@router.patch("/tenants/{tenant_id}", **route("Give a tenant a plan", "admin"))
+async def give_plan(parts: WithParts, tenant_id: Id, wanted: NewPlan) -> TenantJson:
+    """The plan says how often each of its people may ask. It counts from their next requests on; in other processes of
+    this instance within two seconds."""
+    return shaped(TenantJson, await parts.db.write(instance.give_plan, tenant_id, wanted.plan, list(parts.plans)))

@@ -1,22 +1,26 @@
-"""The instance itself: its schema, its owner, and its access to X."""
+"""The instance itself: its schema, its owner, its tenants and their plans, and its access to X."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
 from headwater import text
 from headwater.access import x as access
 from headwater.access.x import METER, NO_TOKEN, SECRET, XState
 from headwater.accounts import openid
 from headwater.accounts.vault import InstanceKey, KeyFile, Vault, key_id_of, new_key
+from headwater.app import account
 from headwater.app.fleet import miners
-from headwater.errors import KeyMissing, KeyUnavailable, NotFound, SchemaMismatch, SourceFailure
+from headwater.app.people import PersonJson
+from headwater.app.shapes import Example, Time
+from headwater.errors import AlreadyThere, BadInput, KeyMissing, KeyUnavailable, NotFound, SchemaMismatch, SourceFailure
 from headwater.model import Credential, Reader
 from headwater.sources import x
 from headwater.store import migrate, row_security, sources
@@ -24,6 +28,7 @@ from headwater.store.db import Database
 from headwater.store.db import sqlite_version as sqlite_version
 from headwater.store.migrate import upgrade_in_a_child as upgrade_in_a_child
 from headwater.store.people import accounts, audit, sealed
+from headwater.store.people.accounts import Person, Tenant
 from headwater.store.people.sealed import Sealed
 from headwater.store.posts import hot
 from headwater.store.sources import hubs, limits
@@ -328,3 +333,76 @@ def forget_x_token(conn: Connection) -> bool:
     """Deletes the stored token. Returns whether there was one."""
     audit.record(conn, None, "x_token.forget")
     return accounts.delete_secret(conn, SECRET)
+
+
+class NewTenant(NamedTuple):
+    """A tenant, its owner, and the link with which the owner signs in for the first time."""
+
+    tenant: Tenant
+    owner: Person
+    link: str
+
+
+def tenants(conn: Connection) -> list[Tenant]:
+    """Returns every tenant of the instance."""
+    return accounts.tenants(conn)
+
+
+def tenant_id(conn: Connection, name: str) -> int:
+    """Returns the id of a tenant by its name."""
+    found = accounts.tenant_named(conn, name)
+    if found is None:
+        raise NotFound(f"There is no tenant {name[:100]!r}. `headwater people tenants` shows them.")
+    return found
+
+
+def add_tenant(conn: Connection, name: str, owner_email: str, home: str, now: datetime) -> NewTenant:
+    """Adds a tenant with its owner, who signs in with a link that is valid for a day and then sets a password."""
+    name, email = account.check_name(name), account.check_email(owner_email)
+    if accounts.tenant_named(conn, name) is not None:
+        raise AlreadyThere(f"There is a tenant {name!r} already.")
+    tenant_id = accounts.add_tenant(conn, name, now)
+    user_id = accounts.add_user(conn, tenant_id, name=email, role="owner", email=email, now=now)
+    audit.record(conn, None, "tenant.create", tenant_id, name)
+    owner = accounts.person(conn, tenant_id, user_id)
+    assert owner is not None
+    made = next(one for one in accounts.tenants(conn) if one.id == tenant_id)
+    return NewTenant(made, owner, account.login_link(conn, owner.reader, home, now))
+
+
+def give_plan(conn: Connection, tenant_id: int, plan: str | None, plans: Collection[str]) -> Tenant:
+    """Gives a tenant one of these plans; None: the default one. It counts from the next requests on."""
+    if plan is not None and plan not in plans:
+        named = ", ".join(filter(None, plans))
+        raise BadInput(f"There is no plan {plan[:50]!r}. " + (f"There are: {named}." if named else _NO_PLANS))
+    if not accounts.set_plan(conn, tenant_id, plan):
+        raise NotFound(f"There is no tenant {tenant_id}.")
+    found = next(one for one in accounts.tenants(conn) if one.id == tenant_id)
+    audit.record(conn, None, "tenant.plan", tenant_id, f"{found.name}: {plan or 'the default plan'}")
+    return found
+
+
+_NO_PLANS = "HEADWATER_PLANS has none."
+
+
+class TenantJson(TypedDict):
+    """A group of people that sees nothing of other groups."""
+
+    id: Annotated[int, Example(2)]
+    name: Annotated[str, Example("Example Research")]
+    runs_instance: Annotated[bool, Example(False, "whether its owners and operators run the instance")]
+    plan: Annotated[str | None, Example("team", "how often its people may ask; null: the default plan")]
+    people: Annotated[int, Example(4, "how many people it has")]
+    created_at: Annotated[Time, Example("2026-01-07T09:30:00Z")]
+
+
+class TenantsJson(TypedDict):
+    items: list[TenantJson]
+
+
+class NewTenantJson(TypedDict):
+    """A new tenant. The link signs its owner in once, within a day."""
+
+    tenant: TenantJson
+    owner: PersonJson
+    link: Annotated[str, Example("https://news.example/login?token=hw_login_Zk3vQ9")]

@@ -1,5 +1,4 @@
-"""The people of a tenant: who is there, invitations, roles, removing somebody, and the audit log of what they did. And
-the tenants of the instance."""
+"""The people of a tenant: who is there, invitations, roles, removing somebody, and the audit log of what they did."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.people import accounts, audit
 from headwater.store.people import tokens as stored
-from headwater.store.people.accounts import Invitation, LinkedIdentity, Person, Tenant
+from headwater.store.people.accounts import Invitation, LinkedIdentity, Person
 from headwater.store.people.audit import ACTIONS as ACTIONS
 from headwater.store.people.audit import Actor
 from headwater.store.people.audit import AuditRow as AuditRow
@@ -47,14 +46,6 @@ class NewInvitation(NamedTuple):
     """An invitation and its link, which can be shown only now."""
 
     invitation: Invitation
-    link: str
-
-
-class NewTenant(NamedTuple):
-    """A tenant, its owner, and the link with which the owner signs in for the first time."""
-
-    tenant: Tenant
-    owner: Person
     link: str
 
 
@@ -362,25 +353,6 @@ def _free_name(conn: Connection, tenant_id: int, identity: Identity, email: str)
     return next(one for one in chain((name, email), further) if one not in taken)
 
 
-def tenants(conn: Connection) -> list[Tenant]:
-    """Returns every tenant of the instance."""
-    return accounts.tenants(conn)
-
-
-def add_tenant(conn: Connection, name: str, owner_email: str, home: str, now: datetime) -> NewTenant:
-    """Adds a tenant with its owner, who signs in with a link that is valid for a day and then sets a password."""
-    name, email = account.check_name(name), account.check_email(owner_email)
-    if accounts.tenant_named(conn, name) is not None:
-        raise AlreadyThere(f"There is a tenant {name!r} already.")
-    tenant_id = accounts.add_tenant(conn, name, now)
-    user_id = accounts.add_user(conn, tenant_id, name=email, role="owner", email=email, now=now)
-    audit.record(conn, None, "tenant.create", tenant_id, name)
-    owner = accounts.person(conn, tenant_id, user_id)
-    assert owner is not None
-    made = next(one for one in accounts.tenants(conn) if one.id == tenant_id)
-    return NewTenant(made, owner, account.login_link(conn, owner.reader, home, now))
-
-
 def reader_in(conn: Connection, tenant: str | None, owner: Reader) -> Reader:
     """Returns the first owner of a tenant by its name, for whom a command then acts; None: of the tenant that runs
     the instance."""
@@ -510,25 +482,3 @@ class NewInvitationJson(TypedDict):
 
     invitation: InvitationJson
     link: Annotated[str, Example("https://news.example/invitation?token=hw_invite_Zk3vQ9", "send it to them yourself")]
-
-
-class TenantJson(TypedDict):
-    """A group of people that sees nothing of other groups."""
-
-    id: Annotated[int, Example(2)]
-    name: Annotated[str, Example("Example Research")]
-    runs_instance: Annotated[bool, Example(False, "whether its owners and operators run the instance")]
-    people: Annotated[int, Example(4, "how many people it has")]
-    created_at: Annotated[Time, Example("2026-01-07T09:30:00Z")]
-
-
-class TenantsJson(TypedDict):
-    items: list[TenantJson]
-
-
-class NewTenantJson(TypedDict):
-    """A new tenant. The link signs its owner in once, within a day."""
-
-    tenant: TenantJson
-    owner: PersonJson
-    link: Annotated[str, Example("https://news.example/login?token=hw_login_Zk3vQ9")]

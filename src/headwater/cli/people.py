@@ -15,7 +15,8 @@ from headwater import wire
 from headwater.accounts.openid import Provider
 from headwater.app import account, instance, people
 from headwater.app.account import TokenJson
-from headwater.app.people import AuditRow, InvitationJson, PersonJson, TenantJson
+from headwater.app.instance import TenantJson
+from headwater.app.people import AuditRow, InvitationJson, PersonJson
 from headwater.app.shapes import shaped
 from headwater.cli.session import Json, ago, json_line, json_lines, opened, output, run_async, say, table
 from headwater.errors import BadInput
@@ -252,12 +253,15 @@ def _provider(parts: Parts) -> Provider:
 def list_tenants(as_json: Json = False) -> None:
     """List the tenants of this instance."""
     with opened() as (parts, _):
-        found = parts.db.read_now(people.tenants)
+        found = parts.db.read_now(instance.tenants)
     if as_json:
         json_lines(TenantJson, found)
     else:
-        rows = [(one.id, one.name, one.people, "runs the instance" if one.runs_instance else "") for one in found]
-        table("", ("id", "name", "people", ""), rows)
+        rows = [
+            (one.id, one.name, one.people, one.plan or "default", "runs the instance" if one.runs_instance else "")
+            for one in found
+        ]
+        table("", ("id", "name", "people", "plan", ""), rows)
 
 
 @app.command("tenant")
@@ -268,12 +272,24 @@ def add_tenant(
 ) -> None:
     """Add a tenant. Prints a link that signs its owner in, once."""
     with opened() as (parts, _):
-        made = parts.db.write_now(people.add_tenant, name, owner, wire.home(parts.settings), parts.now())
+        made = parts.db.write_now(instance.add_tenant, name, owner, wire.home(parts.settings), parts.now())
     if as_json:
         json_line({"tenant": shaped(TenantJson, made.tenant), "owner": shaped(PersonJson, made.owner),
                    "link": made.link})  # fmt: skip
     else:
         say(made.link)
+
+
+@app.command("plan")
+def give_plan(
+    tenant: Annotated[str, typer.Argument(help="Name of the tenant, as `headwater people tenants` shows it.")],
+    plan: Annotated[str | None, typer.Argument(help="Name of the plan. Default: the first of HEADWATER_PLANS.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Give a tenant a plan of HEADWATER_PLANS, which says how often its people may ask."""
+    with opened() as (parts, _):
+        found = parts.db.write_now(instance.give_plan, parts.db.read_now(instance.tenant_id, tenant), plan, parts.plans)
+    json_line(shaped(TenantJson, found)) if as_json else say(f"{found.name}: {found.plan or 'the default plan'}.")
 
 
 def _whose(parts: Parts, reader: Reader, of: str | None) -> Reader:

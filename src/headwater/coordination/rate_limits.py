@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
@@ -23,6 +23,14 @@ class Limit(NamedTuple):
     name: str
     times: int
     seconds: int
+
+
+class Plan(NamedTuple):
+    """How often each person of a tenant may ask: at all, and for what needs a scope."""
+
+    name: str
+    requests: Limit
+    scopes: Mapping[str, Limit]
 
 
 class Use(NamedTuple):
@@ -83,10 +91,12 @@ def _redis(url: str) -> RedisStorage:
     return RedisStorage(f"async+{url}", implementation="redispy")
 
 
-def headers(use: Use) -> Mapping[str, str]:
-    """Returns the headers that tell a program about its limit (draft-ietf-httpapi-ratelimit-headers)."""
-    limit = use.limit
+def headers(uses: Sequence[Use], plan: str | None = None) -> Mapping[str, str]:
+    """Returns the headers that tell a program about its limits (draft-ietf-httpapi-ratelimit-headers), and its plan."""
+    named = f';plan="{plan}"' if plan else ""
     return {
-        "RateLimit-Policy": f'"{limit.name}";q={limit.times};w={limit.seconds}',
-        "RateLimit": f'"{limit.name}";r={use.remaining};t={use.wait}',
+        "RateLimit-Policy": ", ".join(
+            f'"{one.limit.name}";q={one.limit.times};w={one.limit.seconds}{named}' for one in uses
+        ),
+        "RateLimit": ", ".join(f'"{one.limit.name}";r={one.remaining};t={one.wait}' for one in uses),
     }

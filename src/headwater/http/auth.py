@@ -19,7 +19,7 @@ from headwater.accounts import jwt, tokens
 from headwater.accounts.access_tokens import own_reader
 from headwater.accounts.scopes import SCOPES, may
 from headwater.app.account import client_id_of
-from headwater.coordination.rate_limits import Limit, Use
+from headwater.coordination.rate_limits import Limit, Plan
 from headwater.errors import Forbidden, InsufficientScope, NotSignedIn, TooOften
 from headwater.http.state import parts_of
 from headwater.model import Reader
@@ -140,8 +140,8 @@ class RequiredScope:
     async def __call__(self, request: Request) -> None:
         require(request, self.name)
         parts = parts_of(request)
-        if limit := parts.scope_limits.get(self.name):
-            check_use(await parts.rate_limits.take(limit, counted_as(caller_of(request))))
+        if limit := plan_of(parts, caller_of(request)).scopes.get(self.name):
+            await take(request, parts, limit)
 
 
 def require(request: Request, scope: str) -> None:
@@ -158,10 +158,16 @@ def counted_as(caller: Caller) -> str:
     return f"{caller.reader.tenant_id}/{caller.reader.user_id}"
 
 
-def check_use(use: Use) -> None:
-    """Raises TooOften if a limit was reached."""
+def plan_of(parts: Parts, caller: Caller) -> Plan:
+    """Returns the plan of the caller's tenant: the default one if it has none, or one that the settings lack."""
+    return parts.plans.get(caller.reader.plan or "") or next(iter(parts.plans.values()))
+
+
+async def take(request: Request, parts: Parts, limit: Limit) -> None:
+    """Counts a request. Raises TooOften if the limit was reached. The answer says what is left."""
+    use = await parts.rate_limits.take(limit, counted_as(caller_of(request)))
+    request.state.uses.append(use)
     if not use.is_allowed:
-        limit = use.limit
         raise TooOften(
             f"At most {limit.times:,} {limit.name} in {limit.seconds} seconds. Try again in {use.wait} seconds.",
             retry_after=use.wait,

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwater import ids
 from headwater.coordination import rate_limits
-from headwater.coordination.rate_limits import Limit
+from headwater.coordination.rate_limits import Use
 from headwater.errors import BadDocument, BadInput, Forbidden, HeadwaterError
 from headwater.http import auth, problems
 from headwater.http.auth import Caller, KnownHosts
@@ -28,7 +28,6 @@ from headwater.http.metrics import Metrics
 from headwater.store.people.audit import Actor, current_actor
 from headwater.wire import Parts, is_https
 
-MINUTE = 60
 MAX_ADDRESS_BYTES = 16 * 1024
 MAX_BYTES = 1024 * 1024
 MAX_OPML_BYTES = 10 * 1024 * 1024
@@ -69,7 +68,6 @@ class Edge:
         self.app = app
         self.parts = parts
         self.metrics = metrics
-        self.limit = Limit("requests", parts.settings.rate_limit, MINUTE)
         self.hosts = KnownHosts(parts.settings.host, parts.settings.public_url)
         self.headers = {
             **_HEADERS,
@@ -110,9 +108,10 @@ class Edge:
             )
         if not auth.is_open(request):
             request.state.caller = await auth.find_caller(request, self.parts)
-            use = await self.parts.rate_limits.take(self.limit, auth.counted_as(request.state.caller))
-            outgoing.add(rate_limits.headers(use))
-            auth.check_use(use)
+            plan = auth.plan_of(self.parts, request.state.caller)
+            request.state.uses = outgoing.uses
+            outgoing.plan = plan.name
+            await auth.take(request, self.parts, plan.requests)
         return await whole_body(request.scope, receive)
 
     def _actor(self, request: Request, outgoing: _Outgoing) -> Actor:
@@ -140,6 +139,8 @@ class _Outgoing:
         caching = "no-cache" if is_static else "no-store"
         self._headers = {**headers, "Cache-Control": caching}
         self.status = 0
+        self.uses: list[Use] = []
+        self.plan = ""
 
     def add(self, headers: Mapping[str, str]) -> None:
         self._headers.update(headers)
@@ -150,6 +151,8 @@ class _Outgoing:
             headers = MutableHeaders(scope=message)
             for name, value in self._headers.items():
                 headers.setdefault(name, value)
+            if self.uses:
+                headers.update(rate_limits.headers(self.uses, self.plan))
         await self._send(message)
 
 

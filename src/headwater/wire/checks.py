@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from headwater.accounts import openid
-from headwater.accounts.scopes import SCOPES
-from headwater.coordination.rate_limits import Limit
+from headwater.accounts.scopes import SCOPES, group_of
+from headwater.coordination.rate_limits import Limit, Plan
 from headwater.errors import BadSetting
 from headwater.fetch.guard import parse_allow
 from headwater.settings import Settings
 from headwater.store.sources.limits import Budget, MonthlyAllowance
+
+_MINUTE = 60
+_ALL = "requests"  # the limit of everything together
+_PLAN_NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
+_TIMES = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def check(settings: Settings) -> None:
@@ -24,7 +31,7 @@ def check(settings: Settings) -> None:
         )
     parse_allow(settings.allow_private_networks)
     networks(settings.trusted_proxies)
-    scope_limits(settings.rate_limits)
+    plans(settings)
     if bool(settings.jwt_issuer) != bool(settings.jwt_keys_url):
         raise BadSetting("HEADWATER_JWT_ISSUER and HEADWATER_JWT_KEYS_URL go together: set both or none.")
     if settings.secret_key and settings.secret_key_command:
@@ -58,14 +65,45 @@ def _check_oidc(settings: Settings) -> None:
 
 
 def scope_limits(text: str) -> dict[str, Limit]:
-    """Reads limits such as `stories:write=60`, in a minute. Raises BadSetting."""
-    found = {}
-    for pair in filter(None, (one.strip() for one in text.split(","))):
-        scope, _, times = pair.partition("=")
-        if scope not in SCOPES or not times.isdecimal() or not int(times):
-            raise BadSetting(f"HEADWATER_RATE_LIMITS: {pair[:50]!r} is not like stories:write=60.")
-        found[scope] = Limit(scope, int(times), 60)
-    return found
+    """Reads limits such as `stories:write=60,sources=300`, in a minute. Raises BadSetting."""
+    return _by_scope("HEADWATER_RATE_LIMITS", _items(text))
+
+
+def plans(settings: Settings) -> dict[str, Plan]:
+    """Reads the plans, the default one first. What a plan does not say is as for everybody. Raises BadSetting.
+
+    Where there are none there is one, which has no name.
+    """
+    everybody = Plan("", Limit(_ALL, settings.rate_limit, _MINUTE), scope_limits(settings.rate_limits))
+    found: dict[str, Plan] = {}
+    for name, *limits in (item.split() for item in _items(settings.plans)):
+        if not _PLAN_NAME.fullmatch(name) or name in found:
+            raise BadSetting(
+                f"HEADWATER_PLANS: {name[:50]!r} is not the name of a plan, or is there twice. Write a name, then its "
+                "limits: free requests=120 stories=10, team requests=3000."
+            )
+        own = _by_scope("HEADWATER_PLANS", limits, also=_ALL)
+        requests = own.pop(_ALL, everybody.requests)
+        found[name] = Plan(name, requests, {**everybody.scopes, **own})
+    return found or {everybody.name: everybody}
+
+
+def _items(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _by_scope(setting: str, pairs: Iterable[str], *, also: str | None = None) -> dict[str, Limit]:
+    """Reads what may be done how often in a minute. The scopes of a group, such as all of `stories`, share a limit,
+    except for one that has its own."""
+    given: dict[str, Limit] = {}
+    for pair in pairs:
+        name, _, times = pair.partition("=")
+        known = name == also or name in SCOPES or name in map(group_of, SCOPES)
+        if not known or name in given or not _TIMES.fullmatch(times):
+            raise BadSetting(f"{setting}: {pair[:50]!r} is not like stories:write=60.")
+        given[name] = Limit(name, int(times), _MINUTE)
+    by_group = {scope: given[group_of(scope)] for scope in SCOPES if group_of(scope) in given}
+    return {**by_group, **{name: limit for name, limit in given.items() if name in SCOPES or name == also}}
 
 
 def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:

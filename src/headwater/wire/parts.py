@@ -27,7 +27,7 @@ from headwater.consumers import intelligence, mentions, portfolio, search, webho
 from headwater.consumers.fold import StoryFolding
 from headwater.coordination.cache import Cache, Entries, MemoryEntries
 from headwater.coordination.locks import Locks
-from headwater.coordination.rate_limits import Limit, RateLimits
+from headwater.coordination.rate_limits import Plan, RateLimits
 from headwater.errors import BadConfiguration, BadSetting, StatusRefused
 from headwater.events.delivery import Consumer
 from headwater.fetch.body import unpacked
@@ -41,7 +41,7 @@ from headwater.store.db import Database
 from headwater.store.log.locks import StoreLocks
 from headwater.store.sources.limits import Budget
 from headwater.waiting import WakeUpSignal
-from headwater.wire.checks import check, home, networks, reddit_budget, redis_url, scope_limits, x_allowance
+from headwater.wire.checks import check, home, networks, plans, reddit_budget, redis_url, x_allowance
 
 if TYPE_CHECKING:
     from headwater.coordination.visit_marks import VisitMarks
@@ -181,9 +181,9 @@ class Parts:
         return _redis_locks(url) if url else StoreLocks(self.db, lambda: self.now())
 
     @cached_property
-    def scope_limits(self) -> dict[str, Limit]:
-        """How often one person may do what needs a scope, where that is limited by itself."""
-        return scope_limits(self.settings.rate_limits)
+    def plans(self) -> dict[str, Plan]:
+        """How often people may ask, by the plan of their tenant. The default plan is the first."""
+        return plans(self.settings)
 
     @cached_property
     def trusted_proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:

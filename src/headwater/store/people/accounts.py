@@ -20,9 +20,12 @@ from headwater.store.sql import insert_into, portable
 
 
 class Tenant(NamedTuple):
+    """A group of people. `plan` is None if it has the default one."""
+
     id: int
     name: str
     runs_instance: bool
+    plan: str | None
     created_at: datetime
     people: int
 
@@ -34,6 +37,7 @@ class Person(NamedTuple):
     tenant_id: int
     tenant_name: str
     runs_instance: bool
+    plan: str | None
     name: str
     role: str
     email: str | None
@@ -45,7 +49,8 @@ class Person(NamedTuple):
 
     @property
     def reader(self) -> Reader:
-        return Reader(self.tenant_id, self.id, self.name, self.role, runs_instance=self.runs_instance)
+        runs, plan = self.runs_instance, self.plan
+        return Reader(self.tenant_id, self.id, self.name, self.role, runs_instance=runs, plan=plan)
 
 
 class LinkedIdentity(NamedTuple):
@@ -80,8 +85,9 @@ class Invitation(NamedTuple):
     expires_at: datetime
 
 
-_PERSON = """u.id, u.tenant_id, n.name, n.runs_instance, u.name, u.role, u.email, u.password_hash, u.time_zone, u.theme,
-    u.created_at, (SELECT max(t.last_used_at) FROM api_tokens t WHERE t.tenant_id = u.tenant_id AND t.user_id = u.id)
+_PERSON = """u.id, u.tenant_id, n.name, n.runs_instance, n.plan, u.name, u.role, u.email, u.password_hash, u.time_zone,
+    u.theme, u.created_at,
+    (SELECT max(t.last_used_at) FROM api_tokens t WHERE t.tenant_id = u.tenant_id AND t.user_id = u.id)
     FROM users u JOIN tenants n ON n.id = u.tenant_id"""
 _INVITATION = """i.id, i.tenant_id, n.name, n.runs_instance, i.user_id, u.name, i.email, i.role, i.created_at,
     i.expires_at
@@ -98,10 +104,12 @@ _by_identity = portable(
 )
 _more_tenants = portable("SELECT 1 FROM tenants ORDER BY id LIMIT 1 OFFSET 1")
 _tenants = portable(
-    """SELECT n.id, n.name, n.runs_instance, n.created_at, (SELECT count(*) FROM users u WHERE u.tenant_id = n.id)
+    """SELECT n.id, n.name, n.runs_instance, n.plan, n.created_at,
+        (SELECT count(*) FROM users u WHERE u.tenant_id = n.id)
     FROM tenants n ORDER BY n.id""",
     row=Tenant,
 )
+_set_plan = portable("UPDATE tenants SET plan = ? WHERE id = ?")
 _tenant = portable("SELECT id FROM tenants WHERE name = ?")
 _add_tenant = portable("INSERT INTO tenants (name, runs_instance, created_at) VALUES (?, ?, ?) RETURNING id")
 _add_user = portable(
@@ -186,6 +194,12 @@ def tenant_named(conn: Connection, name: str) -> int | None:
 def add_tenant(conn: Connection, name: str, now: datetime) -> int:
     """Adds a tenant, which does not run the instance. Returns its id."""
     return int(_add_tenant.value(conn, name, False, now))
+
+
+def set_plan(conn: Connection, tenant_id: int, plan: str | None) -> bool:
+    """Gives a tenant a plan; None: the default one. Returns False if there is no such tenant."""
+    note_change(conn)
+    return bool(_set_plan.once(conn, plan, tenant_id))
 
 
 def add_user(

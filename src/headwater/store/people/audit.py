@@ -75,6 +75,7 @@ ACTIONS = {
     "story.part": "took a post out of its story",
     "story.undo": "undid a story",
     "tenant.create": "added a tenant",
+    "tenant.plan": "gave a tenant a plan",
     "tiers.apply": "gave every source its tier",
     "token.create": "made an API token",
     "token.revoke": "revoked an API token",

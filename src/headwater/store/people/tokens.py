@@ -29,6 +29,7 @@ class Token(NamedTuple):
     role: str
     scopes: frozenset[str] | None
     runs_instance: bool
+    plan: str | None
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
@@ -39,7 +40,8 @@ class Token(NamedTuple):
 
     @property
     def reader(self) -> Reader:
-        return Reader(self.tenant_id, self.user_id, self.user_name, self.role, self.scopes, self.runs_instance)
+        who = (self.tenant_id, self.user_id, self.user_name, self.role)
+        return Reader(*who, self.scopes, self.runs_instance, self.plan)
 
 
 class RefreshToken(NamedTuple):
@@ -55,8 +57,8 @@ class RefreshToken(NamedTuple):
     spent_at: datetime | None
 
 
-_TOKEN = """t.id, t.kind, t.name, t.tenant_id, t.user_id, u.name, u.role, t.scopes, n.runs_instance, t.created_at,
-    t.expires_at, t.last_used_at, t.address, t.agent, u.time_zone, u.theme
+_TOKEN = """t.id, t.kind, t.name, t.tenant_id, t.user_id, u.name, u.role, t.scopes, n.runs_instance, n.plan,
+    t.created_at, t.expires_at, t.last_used_at, t.address, t.agent, u.time_zone, u.theme
     FROM api_tokens t JOIN users u ON u.id = t.user_id JOIN tenants n ON n.id = t.tenant_id"""
 _VALID = "(t.expires_at IS NULL OR t.expires_at > ?)"
 _bearer = portable(f"SELECT {_TOKEN} WHERE t.kind = ? AND t.token_hash = ? AND {_VALID}", row=Token)

@@ -25,6 +25,7 @@ tenants = table(
     sa.Column("created_at", Moment, nullable=False),
     # The tenant whose owners and operators run the whole instance. The first one does.
     sa.Column("runs_instance", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("plan", sa.Text),  # a name in HEADWATER_PLANS; None: the default one
 )
 
 users = table(
