@@ -31,16 +31,16 @@ OPEN = {
 }
 
 
-def test_without_credentials_every_door_is_closed_but_a_few(headwater: Running) -> None:
+def test_without_credentials_every_door_is_closed_but_a_few(on_both: Running) -> None:
     # H74
-    walked = routes(headwater)
+    walked = routes(on_both)
     assert len(walked) > 25
     for method, path in walked:
         concrete = path.replace("{source_id}", "1").replace("{post_id}", "1")
-        for client in (headwater.stranger, headwater.browser("hw_session_wrong")):
+        for client in (on_both.stranger, on_both.browser("hw_session_wrong")):
             status = client(method, concrete).status
             assert status == OPEN.get((method, path), 401), f"{method} {path}"
-    assert headwater.stranger.get("/static/headwater.css").status == 200
+    assert on_both.stranger.get("/static/headwater.css").status == 200
 
 
 def test_what_does_not_exist_is_not_told_to_strangers(headwater: Running) -> None:
@@ -150,11 +150,11 @@ def test_signing_out_ends_the_session(headwater: Running) -> None:
     assert browser.get("/").status == 401
 
 
-def test_a_session_cannot_write_without_the_key_of_a_page(headwater: Running) -> None:
+def test_a_session_cannot_write_without_the_key_of_a_page(on_both: Running) -> None:
     # H73
-    session = headwater.session()
-    browser = headwater.browser(session)
-    key, other = tokens.form_key(session), tokens.form_key(headwater.session())
+    session = on_both.session()
+    browser = on_both.browser(session)
+    key, other = tokens.form_key(session), tokens.form_key(on_both.session())
     body = b"address=https://news.example/"
     for wrong in ({}, {"X_Form_Key": other}, {"X_Form_Key": ""}, {"X_Form_Key": "é".encode().decode("latin-1")}):
         for method, path in (("POST", "/sources"), ("POST", "/logout"), ("POST", "/sources/refresh")):

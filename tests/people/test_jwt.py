@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from headwater.app import account
 from headwater.store.people import accounts
 from headwater.wire import utc_now
 from support.people import a_person, program_of
+from support.services import as_app_role, fresh_postgres_database, service_url
 from support.web import ALLOW_LOOPBACK, Web
 from support.web import Answer as Page
 
@@ -228,10 +230,17 @@ BAD: dict[str, Forge] = {
 }
 
 
-@pytest.fixture(scope="module")
-def forging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str, rsa.RSAPrivateKey]]:
-    """A running Headwater, a good token of its own, and the key that it was signed with."""
-    with running(f"sqlite:///{tmp_path_factory.mktemp('jwt') / 'headwater.db'}") as headwater:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def forging(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Running, str, rsa.RSAPrivateKey]]:
+    """A running Headwater on each database, a good token of its own, and the key that it was signed with."""
+    with ExitStack() as stack:
+        url = f"sqlite:///{tmp_path_factory.mktemp('jwt') / 'headwater.db'}"
+        if request.param == "postgres":
+            schema = request.getfixturevalue("postgres_schema")
+            url = as_app_role(stack.enter_context(fresh_postgres_database(service_url("postgres"), schema)))
+        headwater = stack.enter_context(running(url))
         token = a_jwt(headwater)
         private = headwater.parts.access_tokens._private[decoded(token, 0)["kid"]]
         yield headwater, token, private

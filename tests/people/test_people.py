@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -122,10 +121,9 @@ def test_long_passwords_are_not_cut() -> None:
         passwords.hashed("p" * 1001)
 
 
-def test_guesses_are_throttled_by_account_and_address(tmp_path: Path) -> None:
+def test_guesses_are_throttled_by_account_and_address(store_url: str) -> None:
     # H72, H71
-    url = f"sqlite:///{tmp_path / 'headwater.db'}"
-    with running(url, HEADWATER_TRUSTED_PROXIES="127.0.0.0/8") as headwater:
+    with running(store_url, HEADWATER_TRUSTED_PROXIES="127.0.0.0/8") as headwater:
         a_person(headwater, "ann", password=PASSWORD)
 
         def guess(address: str, password: str, email: str = "ann@example.org") -> Answer:
@@ -143,20 +141,20 @@ def test_guesses_are_throttled_by_account_and_address(tmp_path: Path) -> None:
         assert guess("192.0.2.2", PASSWORD).status == 303
 
 
-def test_what_a_client_says_about_its_address_counts_only_from_a_trusted_proxy(headwater: Running) -> None:
+def test_what_a_client_says_about_its_address_counts_only_from_a_trusted_proxy(on_both: Running) -> None:
     # H71
-    a_person(headwater, "ann", password=PASSWORD)
+    a_person(on_both, "ann", password=PASSWORD)
     body = urlencode({"email": "ann@example.org", "password": PASSWORD}).encode()
-    signed = headwater.stranger.post("/login", body, Content_Type=FORM, X_Forwarded_For="192.0.2.9")
-    browser = Client(headwater.port, {"Cookie": signed.cookies[0].partition(";")[0]})
+    signed = on_both.stranger.post("/login", body, Content_Type=FORM, X_Forwarded_For="192.0.2.9")
+    browser = Client(on_both.port, {"Cookie": signed.cookies[0].partition(";")[0]})
     assert browser.get("/api/account/sessions").json()["items"][0]["address"] == "127.0.0.1"
 
 
-def test_signing_in_leads_to_a_page_of_this_server_alone(headwater: Running) -> None:
+def test_signing_in_leads_to_a_page_of_this_server_alone(on_both: Running) -> None:
     # H70
-    a_person(headwater, "ann", password=PASSWORD)
+    a_person(on_both, "ann", password=PASSWORD)
     for wanted, goes_to in (("/sources", "/sources"), ("//evil.example", "/"), ("/\\evil.example", "/"), ("x:y", "/")):
-        assert sign_in(headwater, "ann@example.org", PASSWORD, next=wanted).headers["location"] == goes_to
+        assert sign_in(on_both, "ann@example.org", PASSWORD, next=wanted).headers["location"] == goes_to
 
 
 def test_another_site_cannot_sign_somebody_in_or_accept_for_them(headwater: Running) -> None:

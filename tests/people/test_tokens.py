@@ -43,10 +43,10 @@ def test_a_token_is_made_with_scopes_and_an_end_listed_and_revoked(on_both: Runn
     assert owner("DELETE", f"/api/account/tokens/{token['id']}").status == 404
 
 
-def test_a_token_ends(tmp_path: Path) -> None:
+def test_a_token_ends(store_url: str) -> None:
     # H65
     clock = [utc_now()]
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}", now=lambda: clock[0]) as headwater:
+    with running(store_url, now=lambda: clock[0]) as headwater:
         secret = headwater.program().post("/api/account/tokens", {"name": "brief", "days": 1}).json()["secret"]
         program = with_token(headwater, secret)
         assert program.get("/api/stream").status == 200
@@ -170,18 +170,18 @@ def test_a_known_token_needs_no_query(headwater: Running) -> None:
     assert [one for one in seen if "api_tokens" in one or "users" in one] == []
 
 
-def test_no_token_is_in_a_log_or_an_error(headwater: Running, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_token_is_in_a_log_or_an_error(on_both: Running, caplog: pytest.LogCaptureFixture) -> None:
     # H67
     caplog.set_level(logging.DEBUG)
-    owner = headwater.program()
+    owner = on_both.program()
     with structlog.testing.capture_logs() as logged:
         made = owner.post("/api/account/tokens", {"name": "dashboard", "scopes": ["posts:read"]}).json()["secret"]
         link = owner.post("/api/invitations", {"email": "bob@example.org"}).json()["link"]
         answers = [
-            with_token(headwater, made).get("/api/sources"),
-            with_token(headwater, made + "x").get("/api/stream"),
-            headwater.stranger.get(link.partition("8080")[2], Accept="text/html"),
-            headwater.stranger.get(link.partition("8080")[2] + "x", Accept="text/html"),
+            with_token(on_both, made).get("/api/sources"),
+            with_token(on_both, made + "x").get("/api/stream"),
+            on_both.stranger.get(link.partition("8080")[2], Accept="text/html"),
+            on_both.stranger.get(link.partition("8080")[2] + "x", Accept="text/html"),
         ]
     secret = link.partition("=")[2]
     assert [one.status for one in answers] == [403, 401, 200, 404]

@@ -75,7 +75,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 @pytest.fixture
 def of_a_tenant(store_url: str, tmp_path: Path) -> Iterator[World]:
     """A Headwater as the owner of a tenant sees it who does not run the instance."""
-    with running(store_url) as headwater:
+    with running(store_url, HEADWATER_SECRET_KEY="of a test") as headwater:  # none has to be made meanwhile
         headwater.owner = a_person(headwater, "carl", "owner", tenant="Research")
         yield World(headwater, tmp_path)
 
