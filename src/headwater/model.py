@@ -98,6 +98,8 @@ class Post(NamedTuple):
     enclosures: tuple[Enclosure, ...] = ()
     extra: Mapping[str, Any] = {}
     images: tuple[Image, ...] = ()
+    thread: str | None = None  # by its name at the source, or by the id of the post that this one replies to
+    opens_thread: bool = False
 
 
 class Facts(NamedTuple):

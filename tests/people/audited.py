@@ -476,7 +476,7 @@ COMMANDS: Mapping[str, Callable[[World], list[Any]]] = {
     "dlq resolve": lambda w: [w.letter()],
 }
 _READS = (
-    "sources", "export", "try", "stats", "stream", "search", "post", "config", "doctor", "backup",
+    "sources", "export", "try", "stats", "stream", "search", "post", "replies", "config", "doctor", "backup",
     "trace", "checkpoints list",
     "checkpoints show", "images count", "images failed", "dedup show", "dedup leads", "dedup explain", "dedup sample",
     "dedup evaluate", "pool export", "pool list", "tiers show", "people list", "people audit", "people tenants",

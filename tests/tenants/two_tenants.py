@@ -70,7 +70,8 @@ def _life(conn: Connection, reader: Reader, name: str, entries: tuple[int, int])
     address = f"https://{name}.example/feed"
     source_id = follow(conn, reader, address, NOON, folder=name).source_id
     picture = f"https://{name}.example/picture.png"
-    [post, more] = visited(conn, source_id, [a_post(name, f"Title of {name}"), a_post(f"{name} 2")]).posts
+    posts = [a_post(name, f"Title of {name}"), a_post(f"{name} 2"), a_post(f"{name} 3", thread=name)]
+    [post, more, _] = visited(conn, source_id, posts).posts
     search.index(conn, [post.id, more.id])
     images.record(conn, [PostImages(source_id, post.id, (Image(picture, name),))], NOON)
     content_hash = name.ljust(64, "0")

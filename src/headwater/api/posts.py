@@ -35,8 +35,13 @@ class PostState(BaseModel):
         description="`as_of` of the story: what joined it later was not seen and stays unread",
     )
 
+    replies_until: Annotated[list[JsonId], Field(max_length=MAX_MARKED)] = Field(
+        default=[],
+        description="`replies_until` of threads: these replies, and those that were stored before them, are read too",
+    )
+
     def marks(self) -> Marks:
-        return Marks(self.read, self.starred, self.as_of)
+        return Marks(self.read, self.starred, self.as_of, self.replies_until)
 
 
 class MarkedPosts(PostState):
@@ -55,7 +60,7 @@ async def read_stream(
     limit: Limit = 50,
 ) -> PageJson[StoryJson]:
     """Posts about one event are one entry, shown as the first of them that arrived and that you may see. It stands
-    where its newest telling stands that says something new."""
+    where its newest telling stands that says something new. A post with replies is one entry, too (`thread`)."""
     after = routes.position(cursor)
     found = await posts.stream_page(parts.db, parts.cache, reader, wanted, after=after, limit=limit + 1)
     if caller_of(request).may(SCOPE):
@@ -83,6 +88,16 @@ async def mark_posts(parts: WithParts, reader: CurrentReader, wanted: MarkedPost
 async def show_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> PostJson:
     """With its text as safe HTML, and what you did with it."""
     return shaped(PostJson, await parts.db.read(posts.one, reader, post_id))
+
+
+@router.get("/posts/{post_id}/replies", **route("List the replies of a thread, oldest first", "posts:read"))
+async def list_replies(
+    parts: WithParts, reader: CurrentReader, post_id: Id, cursor: Cursor = None, limit: Limit = 50
+) -> PageJson[PostJson]:
+    """Of the thread that the post began, or that it is a reply in. Empty if no reply is known."""
+    after = routes.position(cursor)
+    found = await parts.db.read(posts.replies, reader, post_id, after=after, limit=limit + 1)
+    return routes.page_of(PostJson, found, limit, routes.cursor_of_post)
 
 
 @router.patch("/posts/{post_id}", **route("Mark a post as read or starred", "posts:write"))

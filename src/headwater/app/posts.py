@@ -20,11 +20,12 @@ from headwater.store.db import Database
 from headwater.store.images import ImageRecord, SourceImages, files, queue
 from headwater.store.images import address_of as address_of
 from headwater.store.people import audit
-from headwater.store.posts import stream
+from headwater.store.posts import stream, threads
 from headwater.store.posts.stream import Filter, Marks, PostVersion, Story, StreamPosition, StreamPost
 from headwater.store.sources import WatchedSource
 
 EXPORTED_AT_ONCE = 500
+REPLIES = 50  # of a thread that are shown at once
 IMAGE_STATES = images.STATES
 # What shows in them and is no event may be a minute old: scores, numbers of comments, and the names of sources.
 STREAM: CachedKind[list[Story]] = CachedKind("stream", list[Story], fresh_for=15, stale_for=45)
@@ -42,13 +43,22 @@ class StreamView(NamedTuple):
     follows_nothing: bool
 
 
+class ThreadView(NamedTuple):
+    """A page of the replies of a thread, the oldest first, with its first post and how many replies there are."""
+
+    first: StreamPost
+    known: int
+    replies: list[StreamPost]
+
+
 class PostView(NamedTuple):
-    """A post in full, with its earlier versions, how many more are not kept, and its images."""
+    """A post in full, with its earlier versions, how many more are not kept, its images, and its thread."""
 
     post: StreamPost
     past: Sequence[PostVersion]
     thinned: int
     images: list[ImageRecord]
+    thread: ThreadView | None = None
 
 
 def read_stream(
@@ -138,6 +148,28 @@ def view(conn: Connection, reader: Reader, post_id: int) -> PostView:
     post = one(conn, reader, post_id)
     found = stream.versions(conn, reader, post_id) if post.version > 1 else []
     return PostView(post, found[1:], thinned(found), images.of_post(conn, post_id))
+
+
+def view_with_thread(
+    conn: Connection, reader: Reader, post_id: int, *, after: StreamPosition | None = None, limit: int = REPLIES
+) -> PostView:
+    """Returns a post in full, and a page of the replies of the thread that it is in."""
+    found = view(conn, reader, post_id)
+    thread = threads.thread_of(conn, post_id)
+    if thread is None or not thread.replies:
+        return found
+    first = found.post if thread.first_id == post_id else one(conn, reader, thread.first_id)
+    replies = stream.replies(conn, reader, thread.first_id, after=after, limit=limit)
+    return found._replace(thread=ThreadView(first, thread.replies, replies))
+
+
+def replies(
+    conn: Connection, reader: Reader, post_id: int, *, after: StreamPosition | None = None, limit: int = REPLIES
+) -> list[StreamPost]:
+    """Returns the next replies of the thread that a post is in, the oldest first."""
+    one(conn, reader, post_id)
+    thread = threads.thread_of(conn, post_id)
+    return stream.replies(conn, reader, thread.first_id, after=after, limit=limit) if thread else []
 
 
 def mark(conn: Connection, reader: Reader, ids: Sequence[int], now: datetime, marks: Marks) -> int:

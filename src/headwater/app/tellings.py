@@ -12,12 +12,14 @@ from typing_extensions import TypedDict
 from headwater.app.fleet.signals import SignalJson
 from headwater.app.shapes import Example, Time, example
 from headwater.dedup.first import Appearance, first
+from headwater.store.posts import threads
 from headwater.store.stories import folded, tellings
 from headwater.store.stories.folded import ShownMember
 from headwater.store.stories.tellings import TellingNews
 from headwater.text import excerpt
 
 MOST_COUNTED = folded.MOST_COUNTED
+MOST_REPLIES, MOST_NEW_REPLIES = threads.MOST_COUNTED, threads.MOST_NEW
 
 EXAMPLE_WHY = "same text but for the label breaking"
 
@@ -76,6 +78,20 @@ class NewsJson(TypedDict):
     disagrees: list[AgainstJson]
 
 
+class ThreadJson(TypedDict):
+    """A post with replies. They are listed by `/api/posts/{first_id}/replies`."""
+
+    first_id: Annotated[int, Example(4711, "the post that the thread began with")]
+    replies: Annotated[int, Example(12, f"how many replies are known, up to {MOST_REPLIES - 1:,}")]
+    new_replies: Annotated[int, Example(3, f"how many of them you have not read, up to {MOST_NEW_REPLIES}")]
+    replies_until: Annotated[
+        int,
+        Example(
+            4731, "send it along when you mark the entry as read: replies that arrive later stay unread", of="until"
+        ),
+    ]
+
+
 class StoryJson(TypedDict):
     """Posts about one event. Title, address and time are those of the member that arrived first, which is the first of
     `members`; the story stands in the stream at `updated_at`."""
@@ -99,7 +115,7 @@ class StoryJson(TypedDict):
             "2026-01-07T09:20:00Z", "when its newest telling that says something new was published", of="at.created_at"
         ),
     ]
-    state: Annotated[str, Example("updated", "unread, read, or updated: it was read and has news since")]
+    state: Annotated[str, Example("updated", "unread, read, or updated: it was read and has news or replies since")]
     news: Annotated[
         list[NewsJson],
         Example([example(NewsJson)], "what is new since you read it", of=lambda story: told_by(story.news, story.told)),
@@ -115,6 +131,9 @@ class StoryJson(TypedDict):
     ]
     as_of: Annotated[
         int, Example(812, "send it along when you mark the story as read: what arrives later stays unread")
+    ]
+    thread: Annotated[
+        ThreadJson | None, Example(None, "a thread, which stands where its newest reply stands; null: no replies")
     ]
 
 

@@ -34,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "stream": posts.show_stream,
     "search": posts.search,
     "post": posts.show_post,
+    "replies": posts.show_replies,
     "comments": pool.read_comments,
     "replay": events.replay_log,
     "trace": events.show_trace,

@@ -14,7 +14,7 @@ from headwater.app.tellings import StoryJson
 from headwater.cli.session import Json, PostId, ago, json_line, opened, say, show_list, table
 from headwater.settings import Settings
 from headwater.store.posts.stream import Filter, PostVersion, Story
-from headwater.text import headline, plain
+from headwater.text import excerpt, headline, plain
 
 MEGABYTE = 1024 * 1024
 
@@ -43,7 +43,14 @@ def _story_row(story: Story, now: datetime) -> tuple[str, str, str]:
     more = f" (+{story.tellings - 1:,})" if story.tellings > 1 else ""
     title = headline(first.title, first.content, first.url)
     updated = f"Updated: {story.news[0].title or title}" if story.news else title
-    return ago(story.at.created_at, now), first.source + more, updated
+    return ago(story.at.created_at, now), first.source + more, updated + _replies(story)
+
+
+def _replies(story: Story) -> str:
+    if story.thread is None:
+        return ""
+    known, new = story.thread.replies, story.thread.new_replies
+    return f" ({known:,} {'reply' if known == 1 else 'replies'}{f', {new:,} new' if new else ''})"
 
 
 def search(
@@ -79,6 +86,24 @@ def show_post(
         json_line({"post_id": post_id, **shaped(VersionJson, one)}) if as_json else _say_version(one)
     if found.thinned and not as_json:
         say(f"{found.thinned} more texts are not kept (HEADWATER_POST_VERSIONS).")
+
+
+def show_replies(
+    post_id: PostId,
+    limit: Annotated[int, typer.Option(help="How many replies.", min=1, max=100_000)] = 100,
+    as_json: Json = False,
+) -> None:
+    """Show the replies of the thread that a post is in, the oldest first."""
+    with opened() as (parts, owner):
+        found, now = parts.db.read_now(posts.replies, owner, post_id, limit=limit), parts.now()
+    show_list(
+        found,
+        as_json,
+        PostJson,
+        ("id", "when", "who", "text"),
+        lambda one: (one.id, ago(one.created_at, now), one.author or "", excerpt(one.content, "")),
+        if_empty="No replies to it are known.",
+    )
 
 
 def _say_version(one: PostVersion) -> None:

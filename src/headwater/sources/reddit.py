@@ -293,6 +293,7 @@ def _comment(id: str, data: Json, received_at: datetime) -> Post:
     return _written(id, url, title, content, data, received_at)._replace(
         reference=Reference("reply", parent) if is_id(parent) else None,
         extra={**({"post": post} if is_id(post) else {}), **({"gone": gone} if gone else {})},
+        thread=post if is_id(post) else None,
     )
 
 

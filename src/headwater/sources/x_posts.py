@@ -140,6 +140,7 @@ def _post(identity: str, tweet: Json, included: Included, received_at: datetime)
         enclosures=tuple(_videos(shown, included)),
         extra=_extra(tweet, references, original, included, counts),
         images=tuple(_images(shown, included)),
+        thread=_named("reply", references, included),
     )
 
 
@@ -170,10 +171,16 @@ def _references(tweet: Json) -> dict[str, str]:
 
 
 def _reference(references: Mapping[str, str], included: Included) -> Reference | None:
-    for kind, id in references.items():
-        other = included.tweets.get(id)
-        return Reference(kind, _identity(other) if other else id)
+    for kind in references:
+        return Reference(kind, _named(kind, references, included) or "")
     return None
+
+
+def _named(kind: str, references: Mapping[str, str], included: Included) -> str | None:
+    """Returns the post that a post refers to in this way, by the id of its first version."""
+    id = references.get(kind)
+    other = included.tweets.get(id) if id else None
+    return _identity(other) if other else id
 
 
 def _content(tweet: Json, included: Included) -> str:

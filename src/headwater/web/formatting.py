@@ -8,8 +8,9 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from headwater.app.shapes import iso
-from headwater.app.tellings import MOST_COUNTED, FirstTold, Told
+from headwater.app.tellings import MOST_COUNTED, MOST_NEW_REPLIES, MOST_REPLIES, FirstTold, Told
 from headwater.store.posts.stream import Story
+from headwater.store.posts.threads import Thread
 from headwater.store.sources import WatchedSource
 from headwater.store.stories import PastDecision
 from headwater.store.stories.folded import ShownMember
@@ -201,6 +202,21 @@ def first_of(first: FirstTold) -> str:
 def key_of(story: Story) -> str:
     """Names an entry of the stream as it stands: one that was updated has another name."""
     return f"{story.post.id}@{iso(story.at.created_at)}"
+
+
+def replies(count: int) -> str:
+    """Says how many replies a thread has."""
+    most = MOST_REPLIES - 1
+    return f"more than {most:,} replies" if count >= most else f"{count:,} {'reply' if count == 1 else 'replies'}"
+
+
+def new_replies(thread: Thread) -> str:
+    """Says how many replies are new, or that all are."""
+    new = thread.new_replies
+    if new == thread.replies and not thread.first_is_read:
+        return "all new" if new > 1 else "new"
+    most = f"{MOST_NEW_REPLIES} or more" if new >= MOST_NEW_REPLIES else f"{new}"
+    return f"{most} new {'reply' if new == 1 else 'replies'}"
 
 
 def updated(news: Sequence[Told]) -> str:

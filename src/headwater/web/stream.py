@@ -21,6 +21,7 @@ from headwater.web.images import ShownImages
 from headwater.web.view import go, page_router, show
 
 PAGE = 40
+RepliesUntil = Annotated[list[AnyId] | None, Form(max_length=MAX_MARKED)]
 
 router = page_router()
 
@@ -62,10 +63,18 @@ def link(wanted: Filter, **changes: Any) -> str:
 
 @router.get("/posts/{post_id}", dependencies=[needs("posts:read")])
 async def post_page(
-    request: Request, parts: WithParts, reader: CurrentReader, post_id: Id, images: bool = False
+    request: Request,
+    parts: WithParts,
+    reader: CurrentReader,
+    post_id: Id,
+    images: bool = False,
+    cursor: str | None = None,
 ) -> Response:
-    """Renders a post in full. With `images`, the reader agreed to load images that are not saved from elsewhere."""
-    found = await parts.db.read(posts.view, reader, post_id)
+    """Renders a post in full, with its replies. With `images`, the reader agreed to load images that are not saved from
+    elsewhere."""
+    after = routes.position(cursor)
+    found = await parts.db.read(posts.view_with_thread, reader, post_id, after=after, limit=posts.REPLIES + 1)
+    replies, more = routes.cut_page(found.thread.replies if found.thread else [], posts.REPLIES, routes.cursor_of_post)
     shown = ShownImages(found.images, images or parts.settings.remote_images == "show")
     page = show(
         request,
@@ -74,6 +83,10 @@ async def post_page(
         past=found.past,
         thinned=found.thinned,
         images=shown,
+        thread=found.thread,
+        replies=replies,
+        more=f"/posts/{post_id}?cursor={more}" if more else None,
+        is_first=cursor is None,
         section="stream",
     )
     if shown.remote:
@@ -95,9 +108,11 @@ async def mark_read(
     reader: CurrentReader,
     ids: Annotated[list[AnyId], Form(max_length=MAX_MARKED)],
     as_of: Annotated[int | None, Form(ge=0)] = None,
+    replies_until: RepliesUntil = None,
     next: Next = "/",
 ) -> Response:
-    await parts.db.write(posts.mark, reader, ids, parts.now(), Marks(read=True, as_of=as_of))
+    marks = Marks(read=True, as_of=as_of, replies_until=replies_until or ())
+    await parts.db.write(posts.mark, reader, ids, parts.now(), marks)
     return go(next)
 
 
@@ -109,9 +124,11 @@ async def mark_post(
     read: Annotated[bool | None, Form()] = None,
     starred: Annotated[bool | None, Form()] = None,
     as_of: Annotated[int | None, Form(ge=0)] = None,
+    replies_until: RepliesUntil = None,
     next: Next = "/",
 ) -> Response:
-    await parts.db.write(posts.mark, reader, [post_id], parts.now(), Marks(read, starred, as_of))
+    marks = Marks(read, starred, as_of, replies_until or ())
+    await parts.db.write(posts.mark, reader, [post_id], parts.now(), marks)
     return go(next)
 
 

@@ -133,6 +133,8 @@ def _post(raw: Json, topic: str, title: str, root: str, received_at: datetime) -
         reference=Reference("reply", f"{topic}/{reply_to}") if reply_to else None,
         extra={"thread": topic},
         images=images_in(content),
+        thread=topic,
+        opens_thread=position == 1,
     )
 
 

@@ -104,6 +104,8 @@ def _post(raw: Json, names: dict[str, str], item: Item, root: str, received_at: 
         reference=_reference(content, item.id),
         extra={"thread": item.id},
         images=images_in(content),
+        thread=item.id,
+        opens_thread=position == 1,
     )
 
 

@@ -341,6 +341,8 @@ def post_of(thread: Thread, raw: RawPost, *, is_first: bool) -> Post | None:
         reference=_reference(thread, raw),
         extra={"thread": thread.id},
         images=images_in(raw.content),
+        thread=thread.id,
+        opens_thread=is_opening,
     )
 
 

@@ -1,7 +1,8 @@
 """Posts and their history: which posts of a page are new, which changed, and how that is written.
 
 `contents` reads everything that is stored of each source, for comparing it with what should be stored. The rest of the
-package: `stream` reads posts as a reader sees them, `hot` keeps the newest ones apart, and `search` finds words.
+package: `stream` reads posts as a reader sees them, `threads` joins replies to their first post, `hot` keeps the
+newest ones apart, and `search` finds words.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from sqlalchemy import Connection
 from headwater.model import Post, StoredPost
 from headwater.store import images
 from headwater.store.images import PostImages
-from headwater.store.posts import hot
+from headwater.store.posts import hot, threads
+from headwater.store.posts.threads import NewPost
 from headwater.store.sql import Prepared, insert_into, json_text, moment, moment_or_none, portable, row_maker
 from headwater.urls import identity
 
@@ -168,11 +170,13 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
     fresh = iter(_reserved_ids(conn, sum(1 for _, change in found if change.known is None)))
     stored, inserts, edits, touches = [], [], [], []
     written: list[tuple[int, datetime]] = []
+    new: list[NewPost] = []
     for source_id, (kind, post, known, key) in found:
         if known is None:
             post_id = next(fresh)
             inserts.append(_inserted(post_id, source_id, post, key, now))
             stored.append(StoredPost(post_id, kind, 1, post))
+            new.append(NewPost(post_id, source_id, post))
             written.append((post_id, post.created_at))
             continue
         if kind != "same":
@@ -186,6 +190,7 @@ def write_changes(conn: Connection, found: Sequence[tuple[int, Change]], now: da
     _keep_version.many(conn, [(now, row["id"]) for row in edits])
     _edit.many(conn, edits)
     _touch.many(conn, touches)
+    threads.connect(conn, new)
     hot.mirror(conn, written)
     shown = [(source_id, one) for (source_id, _), one in zip(found, stored, strict=True) if one.post.images]
     images.record(conn, [PostImages(source_id, one.id, one.post.images) for source_id, one in shown], now)

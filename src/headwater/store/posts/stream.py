@@ -16,7 +16,8 @@ from headwater.model import Reader
 from headwater.store.fleet import mentions
 from headwater.store.fleet.mentions import NamingPost, Signal
 from headwater.store.log import outbox
-from headwater.store.posts import search
+from headwater.store.posts import search, threads
+from headwater.store.posts.threads import Thread
 from headwater.store.sql import Prepared, columns, picked, portable
 from headwater.store.stories import folded, tellings
 from headwater.store.stories.folded import Entry, FoldSettings, ShownMember
@@ -52,19 +53,24 @@ class StreamPost(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What a reader says about posts; None: as it is. What joined their stories after `as_of` was not seen."""
+    """What a reader says about posts; None: as it is. What joined their stories after `as_of` was not seen.
+
+    `replies_until` are replies that are read with those of their threads that were stored before them.
+    """
 
     read: bool | None = None
     starred: bool | None = None
     as_of: int | None = None
+    replies_until: Sequence[int] = ()
 
 
 class Story(NamedTuple):
     """Posts about one event: the one that it is shown as in full, a few members, and how many there are.
 
     `at` is where it stands in the stream. `state` is unread, updated or read; `news` are the tellings that make it
-    updated, and `told` is what they say. `as_of` is what had arrived when the story was read from the store. `signals`
-    are what it names of what the reader has (`with_signals`).
+    updated, and `told` is what they say. `as_of` is what had arrived when the story was read from the store. `thread`
+    is set if what stands here is a post with replies, or the replies to one that tells a story. `signals` are what it
+    names of what the reader has (`with_signals`).
     """
 
     story_id: str
@@ -77,6 +83,7 @@ class Story(NamedTuple):
     told: dict[int, TellingNews]
     as_of: int
     signals: list[Signal] = []
+    thread: Thread | None = None
 
 
 class Filter(NamedTuple):
@@ -172,19 +179,18 @@ def page(
     fold = folded.settings_of(conn, reader)
     alone = fold.level == "off" or wanted.starred or wanted.is_listed
     found = posts_page(conn, reader, wanted, after=after, limit=limit, fold=None if alone else fold)
-    entries = (
-        {}
-        if alone
-        else folded.entries(
-            conn, reader, fold, [post.id for post in found], folder=wanted.folder, source_id=wanted.source_id
-        )
-    )
-    elsewhere = [entry.shown_id for post_id, entry in entries.items() if entry.shown_id != post_id]
+    ids = [post.id for post in found]
+    within: dict[str, Any] = {"folder": wanted.folder, "source_id": wanted.source_id}
+    entries = {} if alone else folded.entries(conn, reader, fold, ids, **within)
+    standing = {} if alone else threads.standing_at(conn, reader, fold, ids, **within)
+    elsewhere = [one.shown_id for at in (entries, standing) for place, one in at.items() if one.shown_id != place]
     shown = {post.id: post for post in [*found, *posts_by_id(conn, reader, elsewhere)]} if elsewhere else {}
     told = tellings.news(conn, [one.post_id for entry in entries.values() for one in (*entry.members, *entry.news)])
     return [
         _story(post, shown.get(entry.shown_id, post), entry, told, as_of)
         if (entry := entries.get(post.id))
+        else _thread(post, shown.get(thread.shown_id, post), thread, as_of)
+        if (thread := standing.get(post.id))
         else _only(post, as_of)
         for post in found
     ]
@@ -289,15 +295,19 @@ def page_statement(
     fold: str | None = None,
 ) -> Prepared[StreamPost]:
     """Returns the query for a page of `posts` or `hot_posts`, with those of its conditions that are wanted."""
+    within = {"folder": folder, "source": source}
+    unread_post = "state.read_at IS NULL"
+    unread_entry = threads.has_news(fold, folded.has_news(fold, **within), **within) if fold else unread_post
     conditions = {
         "p.created_at > (SELECT since FROM hot_window)": table == "hot_posts",
         "(p.created_at, p.id) < (:created_at, :post_id)": after,
         "p.source_id = :source_id": source,
-        folded.has_news(fold, folder=folder, source=source) if fold else "state.read_at IS NULL": unread,
+        unread_entry: unread,
         f"p.id IN (SELECT post_id FROM post_states WHERE {_OWN} AND starred_at IS NOT NULL)": starred,
         "p.id IN (:ids)": ids,
         _NAMES_MINE: signals,
-        folded.is_shown(fold, folder=folder, source=source) if fold else "": fold is not None,
+        folded.is_shown(fold, **within) if fold else "": fold is not None,
+        threads.is_shown(fold, **within) if fold else " ": fold is not None,
     }
     wanted = "".join(f"\n    AND {condition}" for condition, is_wanted in conditions.items() if is_wanted)
     return _visible(table, f"{wanted}\n    ORDER BY p.created_at DESC, p.id DESC LIMIT :limit", folder=folder)
@@ -348,6 +358,9 @@ def mark_posts(conn: Connection, reader: Reader, post_ids: Sequence[int], now: d
     ids: list[int] = _visible_ids.values(conn, list(post_ids), reader.tenant_id, reader.user_id)
     if marks.read is not None:
         both = folded.with_folded(conn, reader, ids, marks.as_of if marks.read else None)
+        if marks.read and marks.replies_until:
+            last = _visible_ids.values(conn, list(marks.replies_until), reader.tenant_id, reader.user_id)
+            both = sorted({*both, *threads.stored_until(conn, last)})
         _mark(conn, _set_read, reader, both, now if marks.read else None)
     if marks.starred is not None:
         _mark(conn, _set_starred, reader, ids, now if marks.starred else None)
@@ -366,6 +379,13 @@ def _mark(conn: Connection, statement: Prepared, reader: Reader, ids: Sequence[i
 
 def folders(conn: Connection, reader: Reader) -> list[str]:
     return sorted(_folders.values(conn, reader.tenant_id, reader.user_id))
+
+
+def replies(
+    conn: Connection, reader: Reader, first_id: int, *, after: StreamPosition | None = None, limit: int
+) -> list[StreamPost]:
+    """Returns the next replies of the thread that began with a post, the oldest first."""
+    return posts_by_id(conn, reader, threads.replies(conn, first_id, after, limit))
 
 
 def versions(conn: Connection, reader: Reader, post_id: int) -> list[PostVersion]:
@@ -399,6 +419,13 @@ def _story(standing: StreamPost, shown: StreamPost, entry: Entry, told: Mapping[
         told=mine,
         as_of=as_of,
     )
+
+
+def _thread(standing: StreamPost, shown: StreamPost, thread: Thread, as_of: int) -> Story:
+    """Returns a thread as an entry: its first post, or the newest reply if the first post tells a story."""
+    at = StreamPosition(standing.created_at, standing.id)
+    entry = _only(shown._replace(read=thread.state == "read"), as_of)
+    return entry._replace(at=at, state=thread.state, thread=thread)
 
 
 def _only(post: StreamPost, as_of: int) -> Story:

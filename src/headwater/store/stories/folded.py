@@ -121,32 +121,33 @@ def _together(one: str, other: str, group: str, may_fold: str = _MAY_FOLD) -> st
             AND COALESCE({other}_side.side, 0) = COALESCE({one}_side.side, 0)"""
 
 
-def _is_read(member: str) -> str:
+def is_read(member: str, name: str = "post_id") -> str:
     return f"""EXISTS (SELECT 1 FROM post_states r WHERE r.tenant_id = :tenant_id AND r.user_id = :user_id
-            AND r.post_id = {member}.post_id AND r.read_at IS NOT NULL)"""
+            AND r.post_id = {member}.{name} AND r.read_at IS NOT NULL)"""
 
 
 def _says_new(member: str, group: str, may_fold: str = _MAY_FOLD, *, beyond_read: bool = False) -> str:
     """Returns the condition that a telling says something that the tellings with which it is folded did not; or, with
     `beyond_read`, that those of them did not which were read."""
-    heard = _together(member, "told", group, may_fold) + (f" AND {_is_read('told')}" if beyond_read else "")
+    heard = _together(member, "told", group, may_fold) + (f" AND {is_read('told')}" if beyond_read else "")
     return f"""({member}.says_new OR EXISTS (SELECT 1 FROM story_echoes echo
             JOIN story_members told ON told.post_id = echo.of_post_id {_side("told")}
             WHERE echo.post_id = {member}.post_id AND NOT ({heard})))"""
 
 
 def _is_news(member: str, group: str, may_fold: str = _MAY_FOLD) -> str:
-    return f"(NOT {_is_read(member)} AND {_says_new(member, group, may_fold, beyond_read=True)})"
+    return f"(NOT {is_read(member)} AND {_says_new(member, group, may_fold, beyond_read=True)})"
 
 
-def _within(folder: bool, source: bool) -> str:
+def foldable(*, folder: bool, source: bool) -> str:
+    """Returns the query for the sources whose posts are folded."""
     return _MAY_FOLD + " AND folder = :folder" * folder + " AND source_id = :source_id" * source
 
 
 def is_shown(level: str, *, folder: bool, source: bool) -> str:
     """Returns the condition that the post `p` is where its story stands: it says something new, and none after it
     does."""
-    group, may_fold = _GROUPS[level], _within(folder, source)
+    group, may_fold = _GROUPS[level], foldable(folder=folder, source=source)
     return f"""NOT EXISTS (SELECT 1 FROM story_members own {_side("own")}
         WHERE own.post_id = p.id AND {_counts("own", group, may_fold)}
             AND (NOT {_says_new("own", group, may_fold)} OR EXISTS (
@@ -158,7 +159,7 @@ def is_shown(level: str, *, folder: bool, source: bool) -> str:
 
 def has_news(level: str, *, folder: bool, source: bool) -> str:
     """Returns the condition that the story of the post `p`, whose state is `state`, is unread or updated."""
-    group, may_fold = _GROUPS[level], _within(folder, source)
+    group, may_fold = _GROUPS[level], foldable(folder=folder, source=source)
     return f"""CASE WHEN EXISTS (
             SELECT 1 FROM story_members own WHERE own.post_id = p.id AND {_counts("own", group, may_fold)})
         THEN EXISTS (SELECT 1 FROM story_members own {_side("own")}
@@ -166,6 +167,15 @@ def has_news(level: str, *, folder: bool, source: bool) -> str:
             WHERE own.post_id = p.id AND {_together("own", "other", group, may_fold)}
                 AND {_is_news("other", group, may_fold)})
         ELSE state.read_at IS NULL END"""
+
+
+def is_alone(post_id: str, *, level: str, folder: bool, source: bool) -> str:
+    """Returns the condition that a post is folded with no other one."""
+    group, may_fold = _GROUPS[level], foldable(folder=folder, source=source)
+    return f"""NOT EXISTS (SELECT 1 FROM story_members alone {_side("alone")}
+            JOIN story_members twin ON twin.{group} = alone.{group} {_side("twin")}
+            WHERE alone.post_id = {post_id} AND {_counts("alone", group, may_fold)}
+                AND twin.post_id <> alone.post_id AND {_together("alone", "twin", group, may_fold)})"""
 
 
 _settings = portable("SELECT level, threshold FROM fold_settings WHERE tenant_id = ? AND user_id = ?", row=FoldSettings)
@@ -227,14 +237,14 @@ def prepared(text: str, row: type[R] | None = None) -> Prepared[R]:
 @cache
 def _heads(level: str, folder: bool, source: bool) -> Prepared[_Head]:
     """Returns the query for what the stories of posts are shown as, and how many members they have."""
-    group = _GROUPS[level]
-    shown = f"""FROM story_members m {_side("m")} WHERE {_together("own", "m", group, _within(folder, source))}
+    group, may_fold = _GROUPS[level], foldable(folder=folder, source=source)
+    shown = f"""FROM story_members m {_side("m")} WHERE {_together("own", "m", group, may_fold)}
             ORDER BY m.seq LIMIT 1"""
     return prepared(
         f"""SELECT own.post_id, COALESCE(own_side.side, own.story_id), (SELECT m.post_id {shown}),
             (SELECT count(*) FROM (SELECT 1 FROM story_members m {_side("m")}
                 WHERE {_together("own", "m", group)} LIMIT :most) AS counted),
-            (SELECT {_is_read("m")} {shown})
+            (SELECT {is_read("m")} {shown})
         FROM story_members own {_side("own")} WHERE own.post_id IN (:ids) AND {_counts("own", group)}""",
         row=_Head,
     )

@@ -56,6 +56,7 @@ from headwater.store.tables.posts import (
     story_news,
     story_partings,
     story_sides,
+    thread_posts,
 )
 from headwater.store.tables.sources import (
     alerts,
@@ -142,6 +143,7 @@ __all__ = [
     "telemetry_hours",
     "telemetry_looks",
     "tenants",
+    "thread_posts",
     "treasury_trades",
     "user_miners",
     "user_portfolios",

@@ -85,6 +85,19 @@ post_versions = table(
     sa.PrimaryKeyConstraint("post_id", "version"),
 )
 
+# Posts that are part of a thread: see store/posts/threads.py. `thread` is its name at the source, or the post that this
+# one replies to. A reply whose thread began with a post that is not stored has no `first_id`.
+thread_posts = table(
+    "thread_posts",
+    refers_to("posts", primary_key=True, autoincrement=False),
+    *required(source_id=BigId, thread=sa.Text),
+    sa.Column("first_id", BigId, sa.ForeignKey("posts.id", ondelete="SET NULL")),
+    sa.Column("created_at", Moment, nullable=False),  # the post's
+)
+sa.Index("ix_thread_posts_name", thread_posts.c.source_id, thread_posts.c.thread)
+sa.Index("ix_thread_posts_time", thread_posts.c.first_id, thread_posts.c.created_at, thread_posts.c.post_id)
+sa.Index("ix_thread_posts_arrival", thread_posts.c.first_id, thread_posts.c.post_id)
+
 # Which story a post belongs to. Every post that was decided about has a row; one that is not folded is its own story.
 # A story and a group of repeats are named after the post they began with. `seq` orders the decisions, so that a process
 # with an index in memory can find what others have decided.

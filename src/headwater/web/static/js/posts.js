@@ -12,13 +12,29 @@ function paint(entry, name, on) {
   entry.classList.toggle(name === "read" ? "is-read" : "is-starred", on);
 }
 
+const repliesUntil = (entry) => (entry.dataset.repliesUntil ? [Number(entry.dataset.repliesUntil)] : []);
+const hasNewReplies = (entry) => Number(entry.dataset.newReplies ?? 0) > 0;
+
+const send = (entry, name, on, replies) =>
+  ask(`/api/posts/${entry.dataset.post}`, "PATCH", { [name]: on, as_of: Number(entry.dataset.asOf), replies_until: replies });
+
 export async function set(entry, name, on) {
   if (isOn(entry, name) === on) return;
   paint(entry, name, on);
   try {
-    await ask(`/api/posts/${entry.dataset.post}`, "PATCH", { [name]: on, as_of: Number(entry.dataset.asOf) });
+    await send(entry, name, on, name === "read" && on ? repliesUntil(entry) : []);
   } catch (error) {
     paint(entry, name, !on);
+    notice(error.message);
+  }
+}
+
+// Whoever opens a post has read it, but not the replies to it: the entry is not read as long as it has new ones.
+async function opened(entry) {
+  if (!hasNewReplies(entry)) return set(entry, "read", true);
+  try {
+    await send(entry, "read", true, []);
+  } catch (error) {
     notice(error.message);
   }
 }
@@ -43,7 +59,7 @@ async function markPage(form) {
   if (!ids.length) return;
   try {
     const asOf = Math.min(...entries.map((entry) => Number(entry.dataset.asOf)));
-    await ask("/api/posts/mark", "POST", { ids, read: true, as_of: asOf });
+    await ask("/api/posts/mark", "POST", { ids, read: true, as_of: asOf, replies_until: entries.flatMap(repliesUntil) });
   } catch (error) {
     notice(error.message);
     return;
@@ -64,11 +80,11 @@ function takeOver(entry) {
     event.preventDefault();
     toggle(entry, event.submitter.name);
   });
-  entry.querySelector(".title a").addEventListener("click", () => set(entry, "read", true));
+  entry.querySelector(".title a").addEventListener("click", () => opened(entry));
   entry.querySelector("details.text")?.addEventListener("toggle", (event) => {
     if (!event.target.open) return;
     fill(event.target);
-    set(entry, "read", true);
+    opened(entry);
   });
 }
 
