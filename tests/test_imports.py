@@ -126,3 +126,12 @@ def test_no_folder_holds_more_modules_than_one_can_look_through() -> None:
     for folder in {path.parent for path in PACKAGE.rglob("*.py")} - {PACKAGE / "store" / "migrations" / "versions"}:
         modules = [*folder.glob("*.py"), *folder.glob("*.pyx")]
         assert len([path for path in modules if path.name != "__init__.py"]) <= 20, f"{folder} has too many modules"
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    places: dict[str, list[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}

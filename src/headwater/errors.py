@@ -247,7 +247,7 @@ class ReadFailed(SourceFailure, code="read_failed", title="The answer is not wha
 class NotAFeed(ReadFailed, code="not_a_feed", title="This is not a feed", status=422): ...
 
 
-class NotAnImage(ReadFailed, code="not_a_picture", title="This is not an image that can be saved"):
+class NotAnImage(ReadFailed, code="not_an_image", title="This is not an image that can be saved"):
     """`facts` has `lasting` where asking again would bring the same answer. The code is older than the class name."""
 
 
@@ -260,7 +260,7 @@ class Blocked(ReadFailed, code="blocked", title="A login or bot page came instea
 class TooDeep(ReadFailed, code="too_deep", title="The document is nested or expanded beyond reason"): ...
 
 
-class ParserStopped(ReadFailed, code="reader_stopped", title="Parsing this document exceeded the limits"): ...
+class ParserStopped(ReadFailed, code="parser_stopped", title="Parsing this document exceeded the limits"): ...
 
 
 def all_errors() -> Iterator[type[HeadwaterError]]:

@@ -411,4 +411,4 @@ def test_a_document_that_kills_its_reader_costs_only_itself(tmp_path: Path, worl
     world.pages["/heavy"], world.pages["/light"] = Answer(channel(heavy)), Answer(rss("light"))
     with attacked(tmp_path, HEADWATER_PARSER_SECONDS="0.1") as target:
         bad, good = target.visit(world.url("/heavy"), world.url("/light"))
-    assert (bad["last_error_code"], good["status"], good["posts"]) == ("reader_stopped", "ok", 1)
+    assert (bad["last_error_code"], good["status"], good["posts"]) == ("parser_stopped", "ok", 1)

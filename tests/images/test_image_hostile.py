@@ -54,8 +54,8 @@ ATTACKS: dict[str, tuple[str, Speaker | bytes, str, str]] = {
         "waiting",
         "answer_broken",
     ),  # H27
-    "empty": ("0x7f.01", answer(), "waiting", "not_a_picture"),  # H28
-    "wall": ("0177.01", answer(body=HTML, Content_Type="image/png"), "waiting", "not_a_picture"),  # H29, H34
+    "empty": ("0x7f.01", answer(), "waiting", "not_an_image"),  # H28
+    "wall": ("0177.01", answer(body=HTML, Content_Type="image/png"), "waiting", "not_an_image"),  # H29, H34
     "unasked": ("127.0.1", answer("304 Not Modified"), "waiting", "status_refused"),  # H30
     "gone": ("127.0.0x1", answer("410 Gone"), "failed", "status_refused"),  # H32
     "headers": (

@@ -65,8 +65,8 @@ async def test_each_failure_says_why_and_whether_it_is_for_good(saving: Saving, 
         await saving.until(lambda: all(record.tried_at for record in saving.records(post_id)))
     found = {record.url.rpartition("/")[2]: record for record in saving.records(post_id)}
     assert {name: (record.state, record.error_code) for name, record in found.items()} == {
-        "svg": ("skipped", "not_a_picture"),
-        "page": ("waiting", "not_a_picture"),
+        "svg": ("skipped", "not_an_image"),
+        "page": ("waiting", "not_an_image"),
         "gone": ("failed", "status_refused"),
         "broken": ("waiting", "status_refused"),
         "large": ("skipped", "answer_too_large"),

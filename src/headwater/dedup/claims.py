@@ -21,6 +21,7 @@ NEW_WORDS = 2
 SAME_SHARE = 0.6  # of the words of two sentences that say the same, but for a "not"
 SHORTEST_WORD = 4
 TITLE_CASE = 0.6
+MOST_REMEMBERED = 128  # texts; what a long one says takes 80 KB
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:[.,:/]\d+)*")
@@ -115,9 +116,9 @@ class Disagreement(NamedTuple):
     other_sentence: str
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=MOST_REMEMBERED)
 def said(title: str, text: str) -> Said:
-    """Reads a text."""
+    """Reads a text. The tellings of a story are read again with each post that joins it, so the last are remembered."""
     body = text[:MOST_TEXT]
     parts = [title, *(_SENTENCE.split(body) if body != title else [])]
     sentences: list[Sentence] = []

@@ -124,7 +124,7 @@ class MachineEnd(Payload, frozen=True):
     miner_id: Annotated[int, Meta(description="the machines")]
 
 
-class TradeFacts(Payload, frozen=True):
+class TradeEvent(Payload, frozen=True):
     trade_id: Annotated[int, Meta(description="the trade")]
     side: Annotated[str, Meta(description="buy, mine or sell")]
     btc: Annotated[Decimal, Meta(description="how many coins, as text")]
@@ -249,7 +249,7 @@ FORECAST_REFRESHED = EventKind(
 MINER_ADDED = EventKind("miner.added", MachineFacts, "user_id", "A user has added machines.")
 MINER_CHANGED = EventKind("miner.changed", MachineFacts, "user_id", "A user has changed machines.")
 MINER_REMOVED = EventKind("miner.removed", MachineEnd, "user_id", "A user has removed machines.")
-TRADED = EventKind("treasury.traded", TradeFacts, "user_id", "A user has entered a trade of coins.")
+TRADED = EventKind("treasury.traded", TradeEvent, "user_id", "A user has entered a trade of coins.")
 PORTFOLIO_RECALCULATED = EventKind(
     "portfolio.recalculated",
     PortfolioFacts,

@@ -130,12 +130,7 @@ class Parts:
             audience = settings.jwt_audience or home(settings)
             other = OtherIssuer(settings.jwt_issuer, audience, partial(fetch_keys, self, settings.jwt_keys_url))
         return AccessTokens(
-            self.db,
-            issuer=home(settings),
-            seal=self.seal,
-            unseal=self.unseal,
-            now=lambda: self.now(),
-            other=other,
+            self.db, issuer=home(settings), seal=self.seal, unseal=self.unseal, now=lambda: self.now(), other=other
         )
 
     @cached_property

@@ -156,11 +156,11 @@ class Shown(NamedTuple):
         return Market(self.day.day, network, hashprice) if self.day and network and hashprice is not None else None
 
     @property
-    def totals(self) -> Group:
-        return Group("", self.portfolio.machines, self.portfolio.hashprice_usd_per_ph)
+    def totals(self) -> MachineGroup:
+        return MachineGroup("", self.portfolio.machines, self.portfolio.hashprice_usd_per_ph)
 
-    def groups(self, sums: Mapping[str, Sums]) -> list[Group]:
-        return [Group(name, one, self.portfolio.hashprice_usd_per_ph) for name, one in sums.items()]
+    def groups(self, sums: Mapping[str, Sums]) -> list[MachineGroup]:
+        return [MachineGroup(name, one, self.portfolio.hashprice_usd_per_ph) for name, one in sums.items()]
 
     @property
     def coins(self) -> list[Coins]:
@@ -168,7 +168,7 @@ class Shown(NamedTuple):
         return [Coins(method, one, price) for method, one in self.portfolio.coins.items()]
 
 
-class Group(NamedTuple):
+class MachineGroup(NamedTuple):
     """Machines that belong together."""
 
     name: str

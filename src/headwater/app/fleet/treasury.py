@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 from headwater.app.fleet.amounts import Btc, Usd, Words, plain
 from headwater.app.shapes import Example, Time
 from headwater.errors import BadInput, KeyReused, NotEnoughCoins
-from headwater.events.catalogue import TRADED
-from headwater.events.catalogue import TradeFacts as TradeEvent
+from headwater.events.catalogue import TRADED, TradeEvent
 from headwater.fleet.inventory import Method as Method
 from headwater.fleet.inventory import Settled, Trade, settle
 from headwater.model import Reader
