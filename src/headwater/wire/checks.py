@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from headwater.accounts import openid
 from headwater.accounts.scopes import SCOPES, group_of
+from headwater.app.people import Welcome
 from headwater.coordination.rate_limits import Limit, Plan
 from headwater.errors import BadSetting
 from headwater.fetch.guard import parse_allow
@@ -104,6 +105,12 @@ def _by_scope(setting: str, pairs: Iterable[str], *, also: str | None = None) ->
         given[name] = Limit(name, int(times), _MINUTE)
     by_group = {scope: given[group_of(scope)] for scope in SCOPES if group_of(scope) in given}
     return {**by_group, **{name: limit for name, limit in given.items() if name in SCOPES or name == also}}
+
+
+def welcome(settings: Settings) -> Welcome:
+    """Returns who may come in from the provider that nobody invited."""
+    domains = frozenset(one.strip().lower().removeprefix("@") for one in settings.oidc_domains.split(","))
+    return Welcome(settings.oidc_join_tenant, settings.oidc_join_role, domains - {""})
 
 
 def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:

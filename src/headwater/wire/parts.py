@@ -41,7 +41,7 @@ from headwater.store.db import Database
 from headwater.store.log.locks import StoreLocks
 from headwater.store.sources.limits import Budget
 from headwater.waiting import WakeUpSignal
-from headwater.wire.checks import check, home, networks, plans, reddit_budget, redis_url, x_allowance
+from headwater.wire.checks import check, home, networks, plans, reddit_budget, redis_url, welcome, x_allowance
 
 if TYPE_CHECKING:
     from headwater.coordination.visit_marks import VisitMarks
@@ -152,9 +152,7 @@ class Parts:
     @property
     def welcome(self) -> Welcome:
         """Who may come in from the provider that nobody invited."""
-        settings = self.settings
-        domains = frozenset(one.strip().lower().removeprefix("@") for one in settings.oidc_domains.split(","))
-        return Welcome(settings.oidc_join_tenant, settings.oidc_join_role, domains - {""})
+        return welcome(self.settings)
 
     @cached_property
     def rate_limits(self) -> RateLimits:
