@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from celery.exceptions import Reject
 from celery.schedules import crontab
 
 from headwater.errors import BadSetting
@@ -145,3 +147,14 @@ def test_a_job_that_kills_its_worker_is_tried_twice_and_no_more(
     cluster.wait_until_idle()
     assert worker.text().count("Task tasks.tests.kill[") == 4  # received three times, and rejected
     assert cluster.result(cluster.send("tasks.maintenance.heal_clock").id) == 0, "the worker lives"
+
+
+def test_tasks_without_work_are_logged_for_those_who_want_to_see_them(
+    celery_app: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logging.getLogger("celery.app.trace")
+    for level, shown in ((logging.INFO, ["INFO"]), (logging.WARNING, [])):
+        caplog.clear()
+        with caplog.at_level(level, log.name):
+            log.error("rejected", exc_info=Reject("The source 1 is not due.", requeue=False))
+        assert [record.levelname for record in caplog.records] == shown

@@ -228,7 +228,9 @@ def _escaped(value: Any) -> Any:
 
 def _from_arguments(given: Namespace) -> SimReddit:
     return simulated(
-        {name: CommunityHabits() for name in given.communities}, seed=given.seed, lasts=timedelta(days=given.days)
+        {name.lower(): CommunityHabits() for name in given.communities},
+        seed=given.seed,
+        lasts=timedelta(days=given.days),
     )
 
 

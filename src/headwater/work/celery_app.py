@@ -78,7 +78,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_track_started": True,
         "task_time_limit": FEED_LIMIT_SECONDS,
         "task_default_queue": DEFAULT,
-        "task_queues": [Queue(name) for name in queues(settings.celery_queue_names)],
+        "task_queues": [Queue(name, routing_key=name) for name in queues(settings.celery_queue_names)],
         "task_routes": {job.task: {"queue": job.queue} for job in JOBS}
         | {periodic.CRAWL_COMMUNITY: {"queue": CRAWLER}},
         "worker_prefetch_multiplier": 1,
@@ -395,6 +395,7 @@ def _quiet(record: logging.LogRecord) -> bool:
     """That there is nothing to do is no trouble: a message came twice, or somebody was faster."""
     if record.exc_info and isinstance(record.exc_info[1], Reject):
         record.exc_info, record.levelno, record.levelname = None, logging.INFO, "INFO"
+        return logging.getLogger(record.name).isEnabledFor(logging.INFO)
     return True
 
 
