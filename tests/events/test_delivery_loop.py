@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from headwater.events.catalogue import SOURCE_RETIRED
-from headwater.events.delivery import Consumer
+from headwater.events.catalogue import SOURCE_ADDED, SOURCE_RETIRED
+from headwater.events.delivery import Consumer, pending
 from headwater.store import db as store
 from headwater.store import migrate
 from headwater.store.db import Database
@@ -77,6 +77,24 @@ async def test_the_bell_wakes_the_consumers_of_the_process(db: Database, monkeyp
         for number in range(5):
             await db.write(append, number, key=1)
             await until(lambda: len(recorder.seen) > number)  # noqa: B023 - awaited within the round
+    assert recorder.seen == list(range(5))
+
+
+async def test_a_cursor_passes_what_its_consumer_does_not_take_only_now_and_then(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consuming, "PASS_SECONDS", AN_HOUR)
+    recorder, new_events = Recorder(), WakeUpSignal()
+    other = Consumer("other", frozenset({SOURCE_ADDED.name}), lambda conn, events: None)
+    db.on_events = new_events.send
+    async with following(db, recorder.consumer, other, new_events=new_events):
+        await db.write(append, *range(5), key=1)
+        await until(lambda: len(recorder.seen) == 5)
+        await until(lambda: db.read_now(pending, other, NOON))  # on PostgreSQL they may not be visible at once
+        assert db.read_now(pending, other, NOON, wanted=True) == []
+    monkeypatch.setattr(consuming, "PASS_SECONDS", 0.0)
+    async with following(db, other, new_events=new_events):
+        await until(lambda: not db.read_now(pending, other, NOON))
     assert recorder.seen == list(range(5))
 
 

@@ -62,9 +62,14 @@ class Consumer(NamedTuple):
     reset: Callable[[Connection], None] | None = None
 
 
-def pending(conn: Connection, consumer: Consumer, now: datetime) -> list[int]:
-    """Returns the partitions that have something to do. Takes no locks."""
-    return sorted({*outbox.pending(conn, consumer.name), *dead_letters.due_partitions(conn, consumer.name, now)})
+def pending(conn: Connection, consumer: Consumer, now: datetime, *, wanted: bool = False) -> list[int]:
+    """Returns the partitions that have something to do. Takes no locks.
+
+    `wanted`: leaves out those where there is nothing but events that the consumer does not take.
+    """
+    name = consumer.name
+    found = outbox.pending_of(conn, name, consumer.kinds) if wanted else outbox.pending(conn, name)
+    return sorted({*found, *dead_letters.due_partitions(conn, name, now)})
 
 
 def next_batch(conn: Connection, consumer: Consumer, partition: int) -> list[LoggedEvent]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -17,6 +18,7 @@ from headwater.store.db import Database
 from headwater.store.log import outbox
 from headwater.waiting import POLL_SECONDS, SOON_SECONDS, TROUBLE_SECONDS, WakeUpSignal, wait
 
+PASS_SECONDS = 1.0  # how long a cursor may stay before events that its consumer does not take
 log = structlog.get_logger()
 Clock = Callable[[], datetime]
 
@@ -40,7 +42,7 @@ async def catch_up(db: Database, consumers: Sequence[Consumer], now: Clock) -> N
 
 
 async def _follow(db: Database, consumer: Consumer, new_events: WakeUpSignal, now: Clock, stop: asyncio.Event) -> None:
-    started, pause = False, POLL_SECONDS
+    started, pause, passed_at = False, POLL_SECONDS, time.monotonic()
     guard = PoisonGuard(db, consumer, delivery.deliver_batch, now)
     with new_events.listening() as woken:
         while not stop.is_set():
@@ -48,7 +50,10 @@ async def _follow(db: Database, consumer: Consumer, new_events: WakeUpSignal, no
                 if not started:
                     await db.write(outbox.make_cursors, consumer.name, now())
                     started = True
-                handled = await _work_off(db, consumer, now, guard)
+                # Each move of a cursor is a transaction. Past events that nobody takes, one a second will do.
+                passes = time.monotonic() - passed_at >= PASS_SECONDS
+                handled = await _work_off(db, consumer, now, guard, wanted=not passes)
+                passed_at = time.monotonic() if passes else passed_at
                 pause = SOON_SECONDS if handled else min(pause * 2, POLL_SECONDS)
             except HeadwaterError as error:
                 log.warning("consumer.waits", consumer=consumer.name, error=error.detail)
@@ -61,9 +66,9 @@ async def _follow(db: Database, consumer: Consumer, new_events: WakeUpSignal, no
             await wait(consumer.linger, stop=stop)
 
 
-async def _work_off(db: Database, consumer: Consumer, now: Clock, guard: PoisonGuard) -> int:
-    """Handles everything that is pending. Returns the number of events."""
-    partitions = await db.read(delivery.pending, consumer, now())
+async def _work_off(db: Database, consumer: Consumer, now: Clock, guard: PoisonGuard, *, wanted: bool = False) -> int:
+    """Handles everything that is pending. Returns the number of events. `wanted`: only if the consumer takes them."""
+    partitions = await db.read(delivery.pending, consumer, now(), wanted=wanted)
     random.shuffle(partitions)  # so that processes running side by side start in different places
     handled = 0
     for partition in partitions:

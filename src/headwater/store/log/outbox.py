@@ -14,7 +14,7 @@ first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -138,6 +138,14 @@ _pending = Prepared(
         WHERE o.partition = c.partition AND (o.xid, o.id) > (c.xid, c.id) AND o.{_BEHIND_HORIZON})
         ORDER BY c.partition""",
 )
+_pending_of = Prepared(
+    sqlite="""SELECT c.partition FROM consumer_cursors c WHERE c.consumer = ?
+        AND EXISTS (SELECT 1 FROM event_outbox o WHERE o.id > c.id AND o.kind IN (?))""",
+    postgresql=f"""SELECT c.partition FROM consumer_cursors c WHERE c.consumer = ? AND EXISTS (
+        SELECT 1 FROM event_outbox o WHERE o.partition = c.partition AND (o.xid, o.id) > (c.xid, c.id)
+            AND o.{_BEHIND_HORIZON} AND o.kind IN (?))
+        ORDER BY c.partition""",
+)
 _forget = portable(
     """DELETE FROM event_outbox WHERE id IN (SELECT id FROM event_outbox ORDER BY id LIMIT ?) AND created_at < ?
         AND NOT EXISTS (SELECT 1 FROM consumer_cursors c WHERE ? AND c.partition = event_outbox.partition
@@ -213,6 +221,11 @@ def move_cursor(conn: Connection, consumer: str, partition: int, position: LogPo
 def pending(conn: Connection, consumer: str) -> list[int]:
     """Returns the partitions that have events for this consumer. Locks nothing."""
     return _pending.values(conn, consumer)
+
+
+def pending_of(conn: Connection, consumer: str, kinds: Iterable[str]) -> list[int]:
+    """Returns the partitions that have events of these kinds for this consumer. Locks nothing."""
+    return _pending_of.values(conn, consumer, sorted(kinds))
 
 
 def after(conn: Connection, partition: int, position: LogPosition, limit: int) -> list[LoggedEvent]:
