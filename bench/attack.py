@@ -23,7 +23,8 @@ from urllib.parse import urlencode, urlsplit
 
 from attacks import EMAIL, PASSWORD, Finding, Target, Trap, web
 from attacks.connections import addresses, requests
-from attacks.doors import FORM, doors, escalation, forgery, guesses, privacy
+from attacks.doors import FORM, doors, escalation, forgery, guesses, privacy, timing
+from attacks.sites import boards, names
 from attacks.texts import lists, oddities, scripts
 from support.whole import headwater_process, login_link  # type: ignore[import-not-found]
 
@@ -34,6 +35,9 @@ ATTACKS: dict[str, Callable[[Target], Iterator[Finding]]] = {
     "privacy": privacy,
     "escalation": escalation,
     "guesses": guesses,
+    "timing": timing,
+    "names": names,
+    "boards": boards,
     "oddities": oddities,
     "lists": lists,
     "requests": requests,
@@ -80,10 +84,10 @@ def attacked(folder: Path, seconds: float) -> Iterator[Target]:
         "HEADWATER_ALLOW_PRIVATE_NETWORKS": "127.0.0.1/32",
         "HEADWATER_RATE_LIMITS": "",
     }
-    with web() as site, trap() as caught, headwater_process("up", environ=environ) as (_, port):
+    with web() as site, trap() as caught, headwater_process("up", environ=environ) as (process, port):
         made = [sys.executable, "-m", "headwater", "token"]
         token = subprocess.run(made, env={**environ}, capture_output=True, text=True, check=True).stdout.strip()
-        bare = Target(port, token, "", site, caught, seconds)
+        bare = Target(port, token, "", site, caught, seconds, process.pid)
         link = urlsplit(login_link(environ, port))
         signed = bare.ask("GET", f"{link.path}?{link.query}")
         target = bare._replace(cookie=signed.cookies[0].partition(";")[0])

@@ -60,6 +60,7 @@ class Target(NamedTuple):
     site: Web
     trap: Trap
     seconds: float
+    pid: int
 
     @property
     def url(self) -> str:

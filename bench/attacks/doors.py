@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
 from urllib.parse import quote, urlencode, urlsplit
 
 from attacks import EMAIL, PASSWORD, Finding, Target, routes
 
 FORM = "application/x-www-form-urlencoded"
+
+GUESSES = 8  # fewer than lock an account
+MOST_APART = 1.5
 
 # What everybody may do with an account of their own, and with what they read.
 OWN = ("/account", "/api/account", "/logout", "/posts", "/api/posts", "/oauth", "/folding", "/api/folding")
@@ -149,3 +154,32 @@ def guesses(target: Target) -> Iterator[Finding]:
         )
         got = target.ask("GET", f"/login?token={quote(secret)}")
         yield f"signed in by {secret!r}" if got.cookies else None
+
+
+def timing(target: Target) -> Iterator[Finding]:
+    """Compares the CPU that a wrong password costs: of somebody who exists, and of somebody who does not.
+
+    Time on the clock says little on a busy machine. CPU is what an attacker measures at best.
+    """
+    known, unknown = EMAIL, "nobody@example.org"
+    wrong_password(target, known)  # what is loaded once is not counted
+    spent: dict[str, list[int]] = {known: [], unknown: []}
+    for _ in range(GUESSES):
+        for email, costs in spent.items():
+            before = cpu_of(target.pid)
+            wrong_password(target, email)
+            costs.append(cpu_of(target.pid) - before)
+            yield None
+    ratio = median(spent[known]) / max(1, median(spent[unknown]))
+    yield None if 1 / MOST_APART < ratio < MOST_APART else f"somebody known costs {ratio:.2f} times the CPU"
+
+
+def wrong_password(target: Target, email: str) -> None:
+    body = urlencode({"email": email, "password": "wrong wrong wrong"}).encode()
+    target.ask("POST", "/login", body, Content_Type=FORM)
+
+
+def cpu_of(pid: int) -> int:
+    """Returns the nanoseconds that the threads of a process have run."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text(encoding="utf-8").split()[0]) for thread in threads)

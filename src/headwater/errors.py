@@ -21,6 +21,7 @@
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
     ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
     ├── BeingDecided             somebody else is deciding about the same posts (409)
+    ├── NotPossibleNow           something else has to change first (409)
     ├── ChangedMeanwhile         somebody else has changed it since it was read (409)
     ├── UnreadableEvent          an event whose content does not match its kind
     ├── StoreUnavailable         database busy, full or gone (503)
@@ -150,6 +151,9 @@ class AlreadyUndone(HeadwaterError, code="already_undone", title="It was undone 
 
 
 class BeingDecided(HeadwaterError, code="being_decided", title="Somebody else is deciding this", status=409): ...
+
+
+class NotPossibleNow(HeadwaterError, code="not_possible_now", title="Not possible as things are", status=409): ...
 
 
 class ChangedMeanwhile(HeadwaterError, code="changed_meanwhile", title="It has changed since you read it", status=409):

@@ -148,7 +148,7 @@ def test_read_and_starred_are_set_and_taken_back(on_both: Running) -> None:
         answer = client("PATCH", f"/api/posts/{post_id}", wanted)
         assert answer.status == 200
         assert wanted.items() <= answer.json().items()
-    assert client("PATCH", f"/api/posts/{post_id}", {}).status == 422
+    assert client("PATCH", f"/api/posts/{post_id}", {}).json() == client.get(f"/api/posts/{post_id}").json()
     assert client("PATCH", f"/api/posts/{post_id + 999}", {"read": True}).status == 404
 
 
@@ -158,7 +158,8 @@ def test_many_posts_are_marked_at_once(on_both: Running) -> None:
     assert client.post("/api/posts/mark", {"ids": [*ids, 999_999], "read": True}).json() == {"marked": 5}
     assert titles(client, "/api/posts?unread=1") == []
     assert client.post("/api/posts/mark", {"ids": [1] * 1001, "read": True}).status == 422
-    assert client.post("/api/posts/mark", {"ids": ids}).status == 422
+    assert client.post("/api/posts/mark", {"ids": ids}).json() == {"marked": 5}  # which changes nothing
+    assert titles(client, "/api/posts?unread=1") == []
 
 
 def test_a_post_of_a_source_that_only_others_follow_looks_like_none(on_both: Running) -> None:

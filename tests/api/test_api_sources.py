@@ -111,7 +111,9 @@ def test_a_source_is_renamed_and_moved_and_only_what_is_given_changes(on_both: R
     assert client.patch(path, {"title": "My news"}).json()["title"] == "My news"
     moved = client.patch(path, {"folder": None}).json()
     assert (moved["title"], moved["folder"]) == ("My news", None)
-    assert client.patch(path, {}).status == 422
+    unchanged = client.patch(path, {}).json()
+    assert (unchanged["title"], unchanged["folder"]) == ("My news", None)
+    assert client.patch("/api/sources/999", {}).status == 404
     assert client.patch("/api/sources/999", {"folder": "x"}).status == 404
 
 

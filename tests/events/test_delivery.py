@@ -280,6 +280,7 @@ def test_a_dead_letter_is_published_with_the_event_and_its_error(log: OutboxLog)
     for now in (NOON, LATER, LATEST):
         log.bring(Ledger(only(1)).consumer, now)
     (letter,), (dead,) = kept(log, "dead"), published_deaths(log)
+    assert EVENT_DEAD.name == "dlq.added"
     assert (dead.consumer, dead.event_id, dead.event_kind) == ("recorder", letter.event.event_id, "source.retired")
     assert (dead.event_key, dead.attempts, dead.error) == ("source:1", 3, letter.error)
     assert json.loads(dead.payload) == json.loads(letter.event.data)

@@ -121,6 +121,8 @@ def test_the_api_has_the_forecast_or_says_what_it_needs(headwater: Running) -> N
     assert found["made_on"] == str(DAYS[-1].day)
     assert len(found["days"]) == 7
     assert found["days"][0]["predicted_btc_price"] == DAYS[-1].price_usd
+    assert found["days"][0]["predicted_difficulty"] > 0
+    assert 0 <= found["days"][0]["confidence_score"] <= 1
     assert len(found["past"]) == 60
     assert client.get(f"{path}?days=31").status == 422
     assert client.get("/api/health").json()["forecast_freshness_sec"] is not None  # E13

@@ -29,6 +29,8 @@ COMMUNITIES = """SELECT community_name, last_crawled_at, avg_valid_posts, qualit
 WATERMARK = "SELECT last_seen_created_at FROM community_cache WHERE community_name = 'r/webdev'"
 QUIET = """SELECT community_name FROM community_cache WHERE avg_valid_posts < 50 AND is_active
     ORDER BY last_crawled_at ASC LIMIT 50"""
+OUTBOX = """SELECT kind, tenant_id, user_id, payload, idempotency_key, created_at FROM event_outbox
+    WHERE kind = 'post.stored'"""
 DEAD = "SELECT * FROM event_dlq WHERE resolved = false;"
 
 
@@ -73,6 +75,13 @@ def test_the_queries_of_the_documents_find_what_was_crawled(on_both: Running) ->
     [hot] = rows(on_both, "SELECT title, score, subreddit, expires_at, created_at FROM posts_hot")
     assert (hot["title"], hot["score"], hot["subreddit"]) == ("Which bundler do you use now?", 45, "r/webdev")
     assert str(hot["expires_at"]) > str(hot["created_at"])
+
+
+def test_an_event_is_in_the_outbox_beside_what_it_says(on_both: Running) -> None:  # E1
+    on_both.publish(on_both.source("r/webdev"), a_post("t3_1", "Which bundler do you use?"))
+    [event] = rows(on_both, OUTBOX)
+    assert (event["kind"], bool(event["payload"]), bool(event["idempotency_key"])) == ("post.stored", True, True)
+    assert event["tenant_id"] is None  # everybody who follows the source may know
 
 
 def test_feeds_have_no_subreddit_and_are_no_community(on_both: Running) -> None:

@@ -75,7 +75,7 @@ def test_there_is_a_most_of_webhooks(program: Client) -> None:
     for _ in range(50):
         added(program)
     answer = program.post("/api/webhooks", {"address": HOOK})
-    assert answer.status == 422
+    assert (answer.status, answer.json()["code"]) == (409, "not_possible_now")
     assert "50 webhooks" in answer.json()["detail"]
 
 
@@ -83,14 +83,14 @@ def test_it_is_changed_paused_and_resumed(program: Client) -> None:
     path = f"/api/webhooks/{added(program)['id']}"
     assert program.patch(path, {"active": False}).json()["status"] == "paused"
     refused = program.post(f"{path}/test")
-    assert (refused.status, refused.json()["detail"]) == (422, "This webhook is paused. Resume it first.")
+    assert (refused.status, refused.json()["detail"]) == (409, "This webhook is paused. Resume it first.")
     changed = program.patch(
         path, {"active": True, "kinds": ["source.failed"], "address": "http://other.example"}
     ).json()
     assert (changed["status"], changed["kinds"]) == ("new", ["source.failed"])
     assert changed["address"] == "http://other.example/"
     assert program.patch(path, {"kinds": []}).json()["kinds"] == []
-    assert program.patch(path, {}).status == 422
+    assert program.patch(path, {}).json() == program.get(path).json()  # nothing given, nothing changed
     assert program.patch(path, {"kinds": ["nothing"]}).status == 422
 
 

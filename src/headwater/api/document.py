@@ -53,8 +53,8 @@ null means that this was the last one. A cursor stays right while new posts arri
 
 **Errors** are problem details (RFC 9457) of type `application/problem+json`; `code` is stable and meant for programs.
 
-**Limits.** Bodies have at most 1 MiB (OPML: 10 MiB). JSON with duplicate keys, NaN, numbers that do not fit or more
-than 32 levels is refused.
+**Limits.** Bodies have at most 1 MiB (OPML: 10 MiB). JSON with duplicate keys, NaN, numbers that do not fit, NUL in
+a text or more than 32 levels is refused.
 
 **Names.** Requests must use a host name that belongs to this server: `localhost`, the address it listens on, or that of
 `HEADWATER_PUBLIC_URL`. Others get a 403, which keeps other sites from reaching it through your browser.
@@ -78,6 +78,9 @@ _TAGS = {
     "people": "The people of your tenant, what they did, and the tenants of the instance.",
 }
 _BY_TIME = frozenset({"/api/stream", "/api/posts"})  # lists whose cursors are a time and an id; others are an id
+# Base64 of one number of 64 bits, or of a time in microseconds and a number.
+_ID_CURSOR = "^([A-H][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048])?$"
+_TIME_CURSOR = "^(A[A-H][A-Za-z0-9_-]{8}[ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9_-]{10}[AQgw])?$"
 # What parameters are called is the same everywhere, so what they mean and an example are said once.
 _PARAMETERS: dict[str, tuple[str, Any]] = {
     "source_id": ("the source", 12),
@@ -155,7 +158,8 @@ def openapi() -> dict[str, Any]:
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
     )
     schemas = document["components"]["schemas"]
-    _describe_batch(document["paths"]["/api/deduplicate/batch"]["post"], schemas)
+    paths = document["paths"]
+    _describe_folding(paths["/api/deduplicate/batch"]["post"], paths["/api/folding/runs"]["put"], schemas)
     # Only now: FastAPI would drop every null from the examples.
     for name, example in examples().items():
         if name in schemas:
@@ -193,12 +197,13 @@ def openapi() -> dict[str, Any]:
     return document
 
 
-def _describe_batch(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """The route reads its body itself, to answer 400 with the name of the field, so FastAPI does not know its form."""
+def _describe_folding(batch: dict[str, Any], runs: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Both read their body themselves, to answer 400 with the name of a field, so FastAPI does not know its form."""
     described = stories.WantedRun.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(described.pop("$defs"))
     schemas["Batch"] = described
-    operation["requestBody"]["content"]["application/json"]["schema"] = {"$ref": "#/components/schemas/Batch"}
+    for operation, name in ((batch, "Batch"), (runs, "Configuration")):
+        operation["requestBody"]["content"]["application/json"]["schema"] = {"$ref": f"#/components/schemas/{name}"}
 
 
 def _complete(path: str, operation: dict[str, Any]) -> None:
@@ -209,8 +214,14 @@ def _complete(path: str, operation: dict[str, Any]) -> None:
         operation["responses"].setdefault(str(status), {"description": one["description"], "content": problem})
     for parameter in operation.get("parameters", []):
         meaning, example = _PARAMETERS[parameter["name"]]
-        if parameter["name"] == "cursor" and path in _BY_TIME:
-            example = "AAZIyr8jOAAAAAAAAAASZw"
+        if parameter["name"] == "cursor":
+            by_time = path in _BY_TIME
+            example = "AAZIyr8jOAAAAAAAAAASZw" if by_time else example
+            parameter["schema"] = {
+                "anyOf": [{"type": "string", "pattern": _TIME_CURSOR if by_time else _ID_CURSOR}, {"type": "null"}]
+            }
+        if parameter["name"] == "Idempotency-Key":  # the route says by itself what is missing
+            parameter["required"] = True
         parameter.setdefault("description", meaning)
         parameter["example"] = example
 

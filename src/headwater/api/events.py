@@ -11,6 +11,7 @@ from typing import Annotated
 import structlog
 from fastapi import Header, Path, Query, Request
 from fastapi.routing import APIRoute
+from pydantic import WithJsonSchema
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -124,10 +125,15 @@ def _refuse_too_many(live: Live, audience: EventFilter) -> None:
         raise HTTPException(503, "This server has as many live connections as it can hold. Try again later.", later)
 
 
+_TRACEPARENT = "00-[0-9a-f]{31}[1-9a-f]-[0-9a-f]{15}[1-9a-f]-[0-9a-f]{2}"
+_TRACE = f"^([0-9a-f]{{32}}|{_TRACEPARENT}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$"
+TraceName = Annotated[str, WithJsonSchema({"type": "string", "pattern": _TRACE})]
+
+
 @trace_router.get("/traces/{trace}", **route("What a visit or a request caused", "log:read"))
 async def show_trace(
     parts: WithParts,
-    trace: Annotated[str, Path(max_length=100, description="a trace, a traceparent, or the id of an event")],
+    trace: Annotated[TraceName, Path(max_length=100, description="a trace, a traceparent, or the id of an event")],
 ) -> TraceJson:
     """The visit, its events, what each consumer did with them, and the webhooks that they were sent to, with times."""
     return await parts.db.read(event_log.find_trace, parts.consumers, trace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Header, Query
 
@@ -19,8 +19,10 @@ from headwater.http.state import WithParts
 
 router = api_router("fleet", prefix="")
 
+_KEY: dict[str, Any] = {"minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"}
 IdempotencyKey = Annotated[
-    str, Header(alias="Idempotency-Key", description="a text that is new for each trade; required")
+    str,
+    Header(alias="Idempotency-Key", description="a text that is new for each trade; required", json_schema_extra=_KEY),
 ]
 
 

@@ -4,9 +4,10 @@ did, and the tenants."""
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from zoneinfo import available_timezones
 
 from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Strict
 from starlette.responses import StreamingResponse
 
 from headwater import wire
@@ -34,7 +35,7 @@ from headwater.app.people import (
 from headwater.app.shapes import PageJson, shaped
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, caller_of, needs
-from headwater.http.routes import Cursor, Id, Limit, api_router, route
+from headwater.http.routes import WHOLE, Cursor, Email, GivenName, Id, Limit, api_router, one_of, route
 from headwater.http.state import WithParts
 
 account_router = api_router("account", prefix="/api/account")
@@ -42,13 +43,16 @@ router = api_router("people")
 _CSV = "id,at,user_id,user_name,action,resource,resource_id,detail,address,agent,request_id\r\n"
 IdentityId = Annotated[str, Path(max_length=100, description="its id, as the list has it")]
 Role = Literal["owner", "operator", "member", "viewer"]
+TimeZone = Annotated[str, one_of("", *sorted(available_timezones()))]
+Scope = Annotated[str, one_of(*account.all_scopes())]
+Audited = Annotated[str, one_of(*people.AUDITED)]
 
 
 class AccountChange(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"time_zone": "Europe/Paris"}})
 
-    name: str | None = Field(default=None, max_length=100, description="how others see you; null: as it is")
-    time_zone: str | None = Field(
+    name: GivenName | None = Field(default=None, max_length=100, description="how others see you; null: as it is")
+    time_zone: TimeZone | None = Field(
         default=None, max_length=100, description="such as Europe/Paris; empty: that of the browser; null: as it is"
     )
     theme: Literal["light", "dark", ""] | None = Field(
@@ -61,12 +65,12 @@ class WantedToken(BaseModel):
         json_schema_extra={"example": {"name": "dashboard", "scopes": ["posts:read"], "days": 90}}
     )
 
-    name: str = Field(max_length=100, description="what it is for")
-    scopes: list[str] | None = Field(
+    name: GivenName = Field(max_length=100, description="what it is for")
+    scopes: list[Scope] | None = Field(
         default=None, max_length=50, description="what it may do; null: everything that you may do"
     )
-    days: int | None = Field(
-        default=None, strict=True, ge=1, le=3650, description="for how long it is valid; null: until it is revoked"
+    days: Annotated[int, Strict(), Field(ge=1, le=3650), WHOLE] | None = Field(
+        default=None, description="for how long it is valid; null: until it is revoked"
     )
 
 
@@ -76,13 +80,13 @@ class NewPassword(BaseModel):
     )
 
     current: str | None = Field(default=None, max_length=1000, description="the present one, if you have one")
-    new: str = Field(max_length=1000, description="at least 10 characters")
+    new: str = Field(min_length=10, max_length=1000, description="at least 10 characters")
 
 
 class WantedInvitation(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"email": "bob@example.org", "role": "viewer"}})
 
-    email: str = Field(max_length=254, description="the address with which they will sign in")
+    email: Email = Field(max_length=254, description="the address with which they will sign in")
     role: Role = Field(default="member", description="what they may do")
 
 
@@ -97,8 +101,8 @@ class WantedTenant(BaseModel):
         json_schema_extra={"example": {"name": "Example Research", "owner_email": "ann@example.org"}}
     )
 
-    name: str = Field(max_length=100, description="its name, which no other tenant has")
-    owner_email: str = Field(max_length=254, description="the address of its first owner")
+    name: GivenName = Field(max_length=100, description="its name, which no other tenant has")
+    owner_email: Email = Field(max_length=254, description="the address of its first owner")
 
 
 class NewPlan(BaseModel):
@@ -113,14 +117,14 @@ async def show_account(parts: WithParts, reader: CurrentReader) -> AccountJson:
     return shaped(AccountJson, await parts.db.read(account.show, reader), scopes=account.scopes_of(reader))
 
 
-@account_router.patch("", **route("Change your account", "account:write"))
+@account_router.patch("", **route("Change your account", "account:write", 409))
 async def change_account(parts: WithParts, reader: CurrentReader, wanted: AccountChange) -> AccountJson:
     """Only the fields that are given change."""
     changed = await parts.db.write(account.arrange, reader, **wanted.model_dump())
     return shaped(AccountJson, changed, scopes=account.scopes_of(reader))
 
 
-@account_router.put("/password", status_code=204, **route("Set your password", "account:write"))
+@account_router.put("/password", status_code=204, **route("Set your password", "account:write", 409))
 async def change_password(parts: WithParts, request: Request, reader: CurrentReader, wanted: NewPassword) -> None:
     """All your sessions end, except the one you ask with. Tokens stay; revoke those that you do not trust."""
     keep = caller_of(request).session_id
@@ -134,7 +138,7 @@ async def list_tokens(parts: WithParts, reader: CurrentReader) -> TokensJson:
     return {"items": [shaped(TokenJson, one) for one in found]}
 
 
-@account_router.post("/tokens", status_code=201, **route("Make an API token", "account:write"))
+@account_router.post("/tokens", status_code=201, **route("Make an API token", "account:write", 409))
 async def create_token(parts: WithParts, reader: CurrentReader, wanted: WantedToken) -> NewTokenJson:
     """The secret is shown once: only its hash is stored. A token can have at most the scopes of whoever makes it."""
     made = await parts.db.write(
@@ -190,13 +194,13 @@ async def list_people(parts: WithParts, reader: CurrentReader) -> PeopleJson:
     return {"items": [shaped(PersonJson, one) for one in await parts.db.read(people.everybody, reader)]}
 
 
-@router.patch("/people/{user_id}", **route("Give somebody another role", "people:write"))
+@router.patch("/people/{user_id}", **route("Give somebody another role", "people:write", 409))
 async def give_role(parts: WithParts, reader: CurrentReader, user_id: Id, wanted: NewRole) -> PersonJson:
     """It counts from their next request on. A tenant keeps at least one owner."""
     return shaped(PersonJson, await parts.db.write(people.give_role, reader, user_id, wanted.role))
 
 
-@router.delete("/people/{user_id}", status_code=204, **route("Remove somebody", "people:write"))
+@router.delete("/people/{user_id}", status_code=204, **route("Remove somebody", "people:write", 409))
 async def remove_person(parts: WithParts, reader: CurrentReader, user_id: Id) -> None:
     """With everything that is theirs: what they follow, their marks, webhooks, tokens and sessions. It cannot be
     undone."""
@@ -234,7 +238,7 @@ async def list_audit(
     limit: Limit = 50,
     user_id: Annotated[int | None, Query(ge=1, le=routes.MAX_ID, description="only what this person did")] = None,
     resource: Annotated[
-        str | None, Query(max_length=50, description="only what was done with these, such as `person` or `token`")
+        Audited | None, Query(description="only what was done with these, such as `person` or `token`")
     ] = None,
 ) -> PageJson[AuditJson]:
     """Every change in your tenant, through pages, API, command line and access tokens, the newest first. Signing in

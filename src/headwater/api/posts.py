@@ -14,7 +14,19 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.app.tellings import StoryJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, caller_of
-from headwater.http.routes import MAX_ID, MAX_MARKED, Cursor, Flag, Id, JsonId, Limit, StreamFilter, api_router, route
+from headwater.http.routes import (
+    MAX_ID,
+    MAX_MARKED,
+    Cursor,
+    Flag,
+    Id,
+    JsonId,
+    Limit,
+    MomentText,
+    StreamFilter,
+    api_router,
+    route,
+)
 from headwater.http.state import WithParts
 from headwater.store.posts.stream import Marks
 
@@ -112,12 +124,12 @@ async def list_versions(
     reader: CurrentReader,
     post_id: Id,
     at: Annotated[
-        str | None,
+        MomentText | None,
         Query(max_length=50, description="only the text of this time; a date alone is the end of that day, UTC"),
     ] = None,
 ) -> VersionsJson:
     """All its texts with the time in which it had each of them, the newest first."""
-    found = await parts.db.read(posts.versions, reader, post_id, at)
+    found = await parts.db.read(posts.versions, reader, post_id, at or None)
     shown = [shaped(VersionJson, one) for one in found.versions]
     return {"post_id": post_id, "revision": found.revision, "thinned": found.thinned, "versions": shown}
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from headwater.app import refresh, sources
 from headwater.app.refresh import Refresh, RefreshAll, Scheduled, Task
 from headwater.app.shapes import PageJson, iso_or_none, shaped
-from headwater.app.sources import ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
+from headwater.app.sources import KIND_NAMES, ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import Cursor, Flag, Id, JsonId, Limit, Name, api_router, route
+from headwater.http.routes import WHOLE, Cursor, Flag, Id, JsonId, Limit, Name, api_router, one_of, route
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
@@ -21,7 +21,8 @@ _OPML = (
     '<opml version="2.0"><body><outline text="Example Journal" xmlUrl="https://example.org/feed.xml"/></body></opml>'
 )
 
-Minutes = Annotated[int, Field(strict=True, ge=sources.SHORTEST_INTERVAL, le=sources.LONGEST_INTERVAL)]
+KindName = Annotated[str, one_of(*KIND_NAMES)]
+Minutes = Annotated[int, Strict(), Field(ge=sources.SHORTEST_INTERVAL, le=sources.LONGEST_INTERVAL), WHOLE]
 
 router = api_router("sources")
 
@@ -32,8 +33,8 @@ class NewSource(BaseModel):
     address: str = Field(description="the address of a feed, or of a site that has one")
     folder: Name | None = Field(default=None, description="the folder to put it in")
     title: Name | None = Field(default=None, description="your own name for it")
-    kind: str | None = Field(
-        default=None, max_length=20, description="how to read it, such as `forum` or `news`; null: that is found out"
+    kind: KindName | None = Field(
+        default=None, description="how to read it, such as `forum` or `news`; null: that is found out"
     )
     settings: dict[str, Any] | None = Field(default=None, description="settings of its kind, such as max_pages")
     refresh_interval: Minutes | None = Field(

@@ -15,7 +15,7 @@ from headwater.app.tellings import LeadsJson, MemberJson
 from headwater.errors import BadConfiguration
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import Cursor, Flag, Id, JsonId, Limit, Share, api_router, route
+from headwater.http.routes import WHOLE, Cursor, Flag, Id, JsonId, Limit, MomentText, Share, api_router, route
 from headwater.http.state import WithParts
 
 MOST_POSTS = 10_000
@@ -48,7 +48,7 @@ class Configuration(BaseModel):
         default=None, description="whether the meaning of words helps; it has to be installed on the server"
     )
     embedding_model: Literal["wordllama"] | None = Field(default=None, description="there is one: wordllama")
-    batch_size: Annotated[int, Strict(), Field(ge=1, le=MOST_POSTS)] | None = Field(
+    batch_size: Annotated[int, Strict(), Field(ge=1, le=MOST_POSTS), WHOLE] | None = Field(
         default=None, description="how many posts are decided in one transaction"
     )
 
@@ -126,9 +126,9 @@ async def list_groups(
         DeduplicationType | None, Query(description="only groups of exact repeats, or only those of similar posts")
     ] = None,
     since: Annotated[
-        str | None, Query(max_length=50, description="only groups made at this time or later, ISO 8601")
+        MomentText | None, Query(max_length=50, description="only groups made at this time or later, ISO 8601")
     ] = None,
-    until: Annotated[str | None, Query(max_length=50, description="only groups made before this time")] = None,
+    until: Annotated[MomentText | None, Query(max_length=50, description="only groups made before this time")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> PageJson[GroupJson]:

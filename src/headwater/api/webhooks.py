@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from headwater.app import webhooks
@@ -9,7 +11,7 @@ from headwater.app.shapes import PageJson, shaped
 from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
 from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import Cursor, Flag, Id, Limit, api_router, route
+from headwater.http.routes import Cursor, Flag, Id, Limit, api_router, one_of, route
 from headwater.http.state import WithParts
 from headwater.store.people.webhooks import ChangedWebhook
 
@@ -18,20 +20,23 @@ MAX_KINDS = 100
 router = api_router("webhooks", prefix="/api/webhooks")
 
 
+Kind = Annotated[str, one_of(*webhooks.BY_NAME)]
+
+
 class NewWebhook(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={"example": {"address": "https://example.org/hook", "kinds": ["post.stored"]}}
     )
 
     address: str = Field(description="where events are sent to")
-    kinds: list[str] = Field(default=[], max_length=MAX_KINDS, description="the kinds it gets; empty: every kind")
+    kinds: list[Kind] = Field(default=[], max_length=MAX_KINDS, description="the kinds it gets; empty: every kind")
 
 
 class WebhookChange(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"active": False}})
 
     address: str | None = Field(default=None, description="where events are sent to from now on")
-    kinds: list[str] | None = Field(
+    kinds: list[Kind] | None = Field(
         default=None, max_length=MAX_KINDS, description="the kinds it gets from now on; empty: every kind"
     )
     active: Flag | None = Field(default=None, description="false: pause it; true: resume it, even if it was gone")
@@ -44,7 +49,7 @@ async def list_webhooks(parts: WithParts, reader: CurrentReader) -> WebhooksJson
     return {"items": [shaped(WebhookJson, webhook) for webhook in found]}
 
 
-@router.post("", status_code=201, **route("Send events to an address", "webhooks:write"))
+@router.post("", status_code=201, **route("Send events to an address", "webhooks:write", 409))
 async def add_webhook(parts: WithParts, reader: CurrentReader, wanted: NewWebhook) -> CreatedWebhookJson:
     """It gets the events of the sources you follow, and your own, from now on. `secret` is shown only this once."""
     made = await parts.db.write(webhooks.add, reader, wanted.address, wanted.kinds, parts.seal, parts.now())
@@ -82,7 +87,7 @@ async def list_deliveries(
     return routes.page_of(DeliveryJson, log, limit, routes.cursor_of_row, webhook_id=webhook_id)
 
 
-@router.post("/{webhook_id}/test", status_code=202, **route("Send a ping to a webhook", "webhooks:write"))
+@router.post("/{webhook_id}/test", status_code=202, **route("Send a ping to a webhook", "webhooks:write", 409))
 async def test_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> DeliveryJson:
     """It is a delivery of kind `ping`, signed as all are. The queue is tried at once; the ping comes at its end."""
     queued = await parts.db.write(webhooks.ping, reader, webhook_id, parts.now())

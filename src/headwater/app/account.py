@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
@@ -17,17 +18,20 @@ from headwater.accounts.access_tokens import forget_keys as forget_all_keys
 from headwater.accounts.access_tokens import refresh as refreshed
 from headwater.accounts.jwt import LIFE
 from headwater.app.shapes import Example, Time
-from headwater.errors import BadInput, Forbidden, NotFound
+from headwater.errors import AlreadyThere, BadInput, Forbidden, NotFound, NotPossibleNow
 from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.people import accounts, audit
 from headwater.store.people import tokens as stored
 from headwater.store.people.accounts import Person
 from headwater.store.people.tokens import Token
+from headwater.text import printable
 
 MOST_TOKENS = 100
 OFFLINE = "offline_access"
 MOST_NAME = 100
+MOST_EMAIL = 254
+_EMAIL = re.compile(r"[\w!#$%&*+/=?^`{|}~.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 LONGEST_LIFE = timedelta(days=3650)
 THEMES = ("light", "dark")
 _AGENT_CHARACTERS = 300
@@ -127,9 +131,7 @@ def has_passwords(conn: Connection) -> bool:
 def normal_email(typed: str) -> str | None:
     """Returns an e-mail address as it is stored, or None if it cannot be one."""
     email = typed.strip().lower()
-    name, at, host = email.rpartition("@")
-    is_one = name and at and "." in host and email.isprintable() and not set(email) & set(" <>,;\"'")
-    return email if is_one and len(email) <= 254 else None
+    return email if len(email) <= MOST_EMAIL and _EMAIL.fullmatch(email) else None
 
 
 def check_email(typed: str) -> str:
@@ -171,7 +173,7 @@ def arrange(
     person = show(conn, reader)
     name = person.name if name is None else check_name(name)
     if any(one.name == name and one.id != person.id for one in accounts.people(conn, reader.tenant_id)):
-        raise BadInput(f"Somebody else here is called {name}.")
+        raise AlreadyThere(f"Somebody else here is called {name}.")
     if time_zone and time_zone not in available_timezones():
         raise BadInput(f"There is no time zone {time_zone[:50]!r}. They are called as Europe/Paris is.")
     if theme and theme not in THEMES:
@@ -188,8 +190,8 @@ def arrange(
 
 
 def check_name(typed: str) -> str:
-    name = " ".join(typed.split())
-    if not name or len(name) > MOST_NAME or not name.isprintable():
+    name = " ".join(printable(typed).split())
+    if not name or len(name) > MOST_NAME:
         raise BadInput(f"A name has 1 to {MOST_NAME} characters.")
     return name
 
@@ -200,7 +202,7 @@ async def change_password(
     """Sets a password and ends every session but the one to `keep`. Whoever has a password has to know it."""
     person = await db.read(show, reader)
     if person.email is None:
-        raise BadInput("Set an e-mail address first: it is what you sign in with.")
+        raise NotPossibleNow("Set an e-mail address first: it is what you sign in with.")
     if person.password_hash and not await asyncio.to_thread(passwords.fits, person.password_hash, current or ""):
         raise Forbidden("The current password is wrong.")
     await db.write(_save_password, reader, await asyncio.to_thread(passwords.hashed, new), keep)
@@ -235,7 +237,7 @@ def create_token(
     if days is not None and not 1 <= days <= LONGEST_LIFE.days:
         raise BadInput(f"A token is valid for 1 to {LONGEST_LIFE.days} days.")
     if len(every_token(conn, reader, now)) >= MOST_TOKENS:
-        raise BadInput(f"You have {MOST_TOKENS} tokens, which is the most. Revoke one first.")
+        raise NotPossibleNow(f"You have {MOST_TOKENS} tokens, which is the most. Revoke one first.")
     life = timedelta(days=days) if days else None
     secret = tokens.issue(conn, reader, "api", name, now, scopes=chosen, life=life)
     made = stored.bearer(conn, "api", tokens.fingerprint(secret), now)

@@ -19,7 +19,7 @@ from headwater.accounts.openid import Identity, Pending
 from headwater.app import account
 from headwater.app.account import SessionBrowser, SignedIn
 from headwater.app.shapes import Example, Time, csv_lines, shaped
-from headwater.errors import AlreadyThere, BadInput, NotFound, SignInRefused
+from headwater.errors import AlreadyThere, BadInput, NotFound, NotPossibleNow, SignInRefused
 from headwater.ids import uuid7
 from headwater.model import Reader
 from headwater.store.db import Database
@@ -80,7 +80,7 @@ def invite(conn: Connection, reader: Reader, email: str, role: str, home: str, n
     if any(one.email == email for one in there):
         raise AlreadyThere(f"{email} is here already.")
     if len(there) + len(invitations(conn, reader, now)) >= MOST_PEOPLE:
-        raise BadInput(f"A tenant has at most {MOST_PEOPLE} people.")
+        raise NotPossibleNow(f"A tenant has at most {MOST_PEOPLE} people.")
     secret = tokens.new_secret("invite")
     made = accounts.invite(
         conn,
@@ -165,7 +165,7 @@ def remove(conn: Connection, reader: Reader, user_id: int) -> None:
 
 def _keep_an_owner(conn: Connection, person: Person) -> None:
     if accounts.count_owners(conn, person.tenant_id) < 2:
-        raise BadInput(_LAST_OWNER.format(name=person.name))
+        raise NotPossibleNow(_LAST_OWNER.format(name=person.name))
 
 
 def set_password(conn: Connection, person: Person, password: str) -> None:
@@ -225,7 +225,7 @@ def unlink_identity(conn: Connection, reader: Reader, issuer: str, subject: str,
     person = find(conn, reader, reader.user_id)
     others = [one for one in identities(conn, reader) if (one.issuer, one.subject) != (issuer, subject)]
     if person.password_hash is None and not any(one.issuer == provider for one in others) and issuer == provider:
-        raise BadInput("You could not sign in any more. Set a password first.")
+        raise NotPossibleNow("You could not sign in any more. Set a password first.")
     if not accounts.unlink_identity(conn, reader, issuer, subject):
         raise NotFound("You are not known by this account.")
     audit.record(conn, reader, "person.unlink", reader.user_id, f"{reader.name} at {issuer}")

@@ -174,12 +174,10 @@ def replies(
 
 def mark(conn: Connection, reader: Reader, ids: Sequence[int], now: datetime, marks: Marks) -> int:
     """Marks posts as read or starred, or takes the mark away. Returns how many of them the reader can see."""
-    if marks.read is None and marks.starred is None:
-        raise BadInput("Nothing to change: give read, starred or both.")
     marked = stream.mark_posts(conn, reader, ids, now, marks)
-    if marked:
-        state = {"read": marks.read, "starred": marks.starred}
-        done = ", ".join(name if on else f"not {name}" for name, on in state.items() if on is not None)
+    state = {"read": marks.read, "starred": marks.starred}
+    done = ", ".join(name if on else f"not {name}" for name, on in state.items() if on is not None)
+    if marked and done:
         audit.record(conn, reader, "post.mark", ids[0] if len(ids) == 1 else None, f"{done}: {marked} posts")
     return marked
 

@@ -37,6 +37,7 @@ SHORTEST_INTERVAL = 1  # minutes
 LONGEST_INTERVAL = 7 * 24 * 60
 NEEDS_ATTENTION = ("failing", "blocked", "empty", "silent", "retired")
 KIND_CHOICES = choices()  # the kinds that a person can choose where an address alone does not tell
+KIND_NAMES = tuple(KINDS)
 DEFAULT_KIND = DEFAULT.name
 Seal = Callable[[str], Credential]
 
@@ -288,8 +289,6 @@ def arrange(
     usual: timedelta = timedelta(0),
 ) -> WatchedSource:
     """Changes the `folder`, `title` or `refresh_interval` of a source for the reader; None takes it away."""
-    if not changes:
-        raise BadInput("Nothing to change: give folder, title or refresh_interval.")
     names = {name: value for name, value in changes.items() if name != "refresh_interval"}
     if names and not sources.arrange(conn, reader, source_id, **names):
         raise NotFound(f"You do not follow a source {source_id}.")

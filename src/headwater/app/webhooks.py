@@ -15,9 +15,10 @@ from typing_extensions import TypedDict
 
 from headwater import urls
 from headwater.app.shapes import Example, Time
-from headwater.consumers.webhooks import BY_NAME, new_secret
+from headwater.consumers.webhooks import BY_NAME as BY_NAME
 from headwater.consumers.webhooks import KINDS as KINDS
-from headwater.errors import AlreadyThere, BadAddress, BadInput, NotFound
+from headwater.consumers.webhooks import new_secret
+from headwater.errors import AlreadyThere, BadAddress, BadInput, NotFound, NotPossibleNow
 from headwater.model import Reader
 from headwater.store.people import audit, webhooks
 from headwater.store.people.webhooks import ChangedWebhook, Delivery, Webhook
@@ -44,7 +45,7 @@ def add(conn: Connection, reader: Reader, address: str, kinds: Sequence[str], se
     """Sends events to an address from now on; no kinds means every kind."""
     address, kinds = usable_address(address), known_kinds(kinds)
     if len(webhooks.of_reader(conn, reader)) >= MOST_WEBHOOKS:
-        raise BadInput(f"You have {MOST_WEBHOOKS} webhooks, which is the most. Remove one first.")
+        raise NotPossibleNow(f"You have {MOST_WEBHOOKS} webhooks, which is the most. Remove one first.")
     secret = new_secret()
     made = webhooks.add(conn, reader, address=address, kinds=kinds, secret=seal(secret), now=now)
     audit.record(conn, reader, "webhook.add", made, urls.host_of(urls.split(address)))
@@ -73,8 +74,6 @@ def log_of(
 
 def change(conn: Connection, reader: Reader, webhook_id: int, now: datetime, wanted: ChangedWebhook) -> Webhook:
     """Changes a webhook. Only what is given changes."""
-    if wanted == ChangedWebhook():
-        raise BadInput("Nothing to change: give address, kinds or active.")
     if wanted.address is not None:
         wanted = wanted._replace(address=usable_address(wanted.address))
     if wanted.kinds is not None:
@@ -94,7 +93,7 @@ def ping(conn: Connection, reader: Reader, webhook_id: int, now: datetime) -> Qu
     """Queues a delivery of kind `ping` at the end, and has the queue tried at once."""
     webhook = find(conn, reader, webhook_id)
     if webhook.state != "active":
-        raise BadInput(f"This webhook is {webhook.state}. Resume it first.")
+        raise NotPossibleNow(f"This webhook is {webhook.state}. Resume it first.")
     queued = Queued(webhook, _delivery(conn, webhook, webhooks.ping(conn, reader, webhook, now)))
     audit.record(conn, reader, "webhook.ping", webhook_id)
     return queued

@@ -15,7 +15,7 @@ import orjson
 from fastapi import APIRouter, Depends, FastAPI, Form, Path, Query, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, Field, Strict
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, WithJsonSchema
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
@@ -30,7 +30,7 @@ from headwater.store.posts.stream import Filter, Story, StreamPosition, StreamPo
 from headwater.store.stories.folded import ShownMember
 from headwater.text import printable
 
-MAX_ID = 2**63 - 1
+MAX_ID = 2**53 - 1  # every program that reads JSON can hold it
 MAX_PAGE = 200
 MAX_MARKED = 1000
 NO_CONTENT = 204
@@ -48,6 +48,11 @@ def _name(text: str) -> str | None:
     return " ".join(printable(text).split()) or None
 
 
+def _whole(given: Any) -> Any:
+    """To JSON, 1.0 is the integer 1."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]
 Cursor = Annotated[
     str | None, Query(description="`next_cursor` of the page before; leave it out to start from the first")
@@ -56,7 +61,8 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="how many at most")]
 Name = Annotated[str, Field(max_length=300), AfterValidator(_name)]
 AnyId = Annotated[int, Field(ge=1, le=MAX_ID)]  # in forms and queries, where everything is text
 # In a JSON body a value has its own type: neither false nor "0" is the number 0.
-JsonId = Annotated[int, Strict(), Field(ge=1, le=MAX_ID)]
+WHOLE = BeforeValidator(_whole)
+JsonId = Annotated[int, Strict(), Field(ge=1, le=MAX_ID), WHOLE]
 Flag = Annotated[bool, Strict()]
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 Text = Annotated[str, Form()]
@@ -66,6 +72,18 @@ Word = Annotated[str, Form(max_length=20)]
 Texts = Annotated[list[str] | None, Form()]
 Checkbox = Annotated[bool, Form()]
 Next = Annotated[str, Form(description="the page to go to afterwards")]
+# What a schema says of texts that are checked where they are used.
+_TIME = {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}, {"maxLength": 0}]}
+MomentText = Annotated[str, WithJsonSchema(_TIME)]
+_EMAIL = r"^[A-Za-z0-9!#$%&*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})+$"
+Email = Annotated[str, WithJsonSchema({"type": "string", "maxLength": 254, "pattern": _EMAIL})]
+_NAME = r"^[^\x00]*[^\s\x00-\x1f\x7f-\x9f][^\x00]*$"
+GivenName = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 100, "pattern": _NAME})]
+
+
+def one_of(*names: str) -> WithJsonSchema:
+    """What a schema says of a text that is one of these."""
+    return WithJsonSchema({"type": "string", "enum": list(names)})
 
 
 def route(summary: str, scope: str, *refused: int) -> dict[str, Any]:
@@ -136,7 +154,7 @@ def cursor_of_row(row: _HasId) -> str:
 
 def position(cursor: str | None) -> StreamPosition | None:
     """Returns where a page of posts or stories ended."""
-    if cursor is None:
+    if not cursor:
         return None
     microseconds, post_id = _decode(cursor, 2)
     try:
@@ -147,7 +165,7 @@ def position(cursor: str | None) -> StreamPosition | None:
 
 def id_in(cursor: str | None) -> int | None:
     """Returns where a page of a list that goes by ids ended."""
-    return None if cursor is None else _decode(cursor, 1)[0]
+    return _decode(cursor, 1)[0] if cursor else None
 
 
 def _cursor_at(at: StreamPosition) -> str:

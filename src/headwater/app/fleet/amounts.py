@@ -23,13 +23,26 @@ def _words(given: str) -> str:
     return " ".join(printable(given).split())
 
 
+def _number(above: int | None, least: int | None, most: int) -> dict[str, Any]:
+    bound = {"minimum": least} if above is None else {"exclusiveMinimum": above}
+    return {"type": "number", **bound, "maximum": most, "multipleOf": float(_STEP)}
+
+
+def _written(above: int | None, most: int) -> str:
+    """Returns the pattern of a number that is written exactly, of at most as many digits as the largest has."""
+    digits = len(str(most)) - 1
+    if above is None:
+        return rf"^[0-9]{{1,{digits}}}(\.[0-9]{{1,{PLACES}}})?$"
+    return rf"^([1-9][0-9]{{0,{digits - 1}}}(\.[0-9]{{1,{PLACES}}})?|0\.[0-9]{{0,{PLACES - 1}}}[1-9])$"
+
+
 def amount(*, above: int | None = None, least: int | None = 0, most: int) -> Any:
     """Returns the type of a number that a person gives: a JSON number or, to be exact, text such as "0.07"."""
     return Annotated[
         Decimal,
         BeforeValidator(_no_flag),
         Field(gt=above, ge=None if above is not None else least, le=most, decimal_places=PLACES),
-        WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+        WithJsonSchema({"anyOf": [_number(above, least, most), {"type": "string", "pattern": _written(above, most)}]}),
     ]
 
 

@@ -35,7 +35,7 @@ MOST_SUGGESTED = 5
 _AS_MODEL = "null: as the model"
 
 Count = Annotated[int, Strict(), Field(ge=1, le=1_000_000)]
-RowId = Annotated[int, Strict(), Field(ge=1, le=2**63 - 1)]
+RowId = Annotated[int, Strict(), Field(ge=1, le=2**53 - 1)]
 
 
 class NewMiner(BaseModel):

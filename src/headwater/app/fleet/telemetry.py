@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 
 class NewReading(msgspec.Struct, forbid_unknown_fields=True):
-    miner_id: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+    miner_id: Annotated[int, Meta(ge=1, le=2**53 - 1)]
     at: Annotated[datetime, Meta(tz=True)]
     hashrate_th: Annotated[float, Meta(ge=0, le=1e9)]
     power_w: Annotated[float, Meta(ge=0, le=1e9)] | None = None
