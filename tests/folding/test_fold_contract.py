@@ -13,13 +13,16 @@ import pytest
 from typer.testing import CliRunner
 
 from api.running import Running, running
-from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, fold, publish
+from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, begins, fold, joins, publish
 from headwater import wire
+from headwater.app import groups
+from headwater.app.groups import GroupFilter
 from headwater.cli.commands import app
 from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadSetting
 from headwater.ids import uuid7
 from headwater.settings import load
+from headwater.store import stories
 from headwater.store.stories import runs
 from headwater.wire import utc_now
 from support.posts import a_post
@@ -145,6 +148,34 @@ def test_groups_are_listed_by_type_and_time(store_url: str) -> None:  # C13
         assert listed(f"?limit=1&cursor={page['next_cursor']}") == [exact[0]]
         client("DELETE", f"/api/deduplicate/groups/{exact[0]}")
         assert listed() == [similar[0]]
+
+
+def test_every_story_is_listed_however_many_there_are(on_both: Running) -> None:  # C12
+    papers = [on_both.source(f"https://paper{number}.example/feed") for number in range(2)]
+    texts = [a_post(f"{number}", f"Notice {number}", content="") for number in range(7)]
+    pairs = list(zip(*(on_both.publish(source_id, *texts) for source_id in papers), strict=True))
+    told = [one for a, b in pairs for one in (begins(a), joins(b, a, "exact" if a % 2 else "story"))]
+    on_both.parts.db.write_now(stories.save, told, on_both.parts.now())
+    all_of_them = [a for a, _ in reversed(pairs)]
+    client = on_both.program()
+    listed, cursor, pages = [], "", 0
+    while cursor is not None:
+        page = client.get(f"/api/deduplicate/groups?limit=3{cursor}").json()
+        listed += [one["group_id"] for one in page["items"]]
+        cursor, pages = f"&cursor={page['next_cursor']}" if page["next_cursor"] else None, pages + 1
+    assert (listed, pages) == (all_of_them, 3)
+    exact, before, pages = [], None, 0
+    while pages == 0 or before is not None:  # if few are wanted of many, a page ends early, and says where
+        wanted = {"before": before, "limit": 3, "look_at": 2}
+        found, before = on_both.parts.db.read_now(groups.page, on_both.owner, GroupFilter("exact_duplicate"), **wanted)
+        exact, pages = exact + [one.id for one in found], pages + 1
+    assert (exact, pages) == ([a for a in all_of_them if a % 2], 4)
+    (one, _), (other, _), *_ = pairs
+    assert on_both.parts.db.write_now(stories.meet, one, other, 0.9, "", on_both.parts.now())
+    listed = [group["group_id"] for group in client.get("/api/deduplicate/groups").json()["items"]]
+    assert len(listed) == len(set(listed)) == 6, "two stories that became one are listed once"
+    client("DELETE", f"/api/sources/{papers[1]}")
+    assert client.get("/api/deduplicate/groups").json() == {"items": [], "next_cursor": None}
 
 
 @pytest.mark.parametrize(

@@ -132,11 +132,12 @@ async def list_groups(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> PageJson[GroupJson]:
-    """Those with the newest representatives first. Stories that were undone are left out."""
+    """Those with the newest representatives first. Stories that were undone are left out. If few are wanted of
+    many, a page may have fewer than `limit`, or none, and still a `next_cursor`."""
     wanted = groups.wanted_groups(type, since, until)
-    found = await parts.db.read(groups.page, reader, wanted, before=routes.id_in(cursor), limit=limit + 1)
-    listed, next_cursor = routes.cut_page(found, limit, routes.cursor_of_row)
-    return {"items": [shaped(GroupJson, one.group) for one in listed], "next_cursor": next_cursor}
+    found, looked_until = await parts.db.read(groups.page, reader, wanted, before=routes.id_in(cursor), limit=limit)
+    next_cursor = None if looked_until is None else routes.cursor_of_id(looked_until)
+    return {"items": [shaped(GroupJson, one.group) for one in found], "next_cursor": next_cursor}
 
 
 @router.get(

@@ -94,32 +94,53 @@ class ListedGroup(NamedTuple):
     group: Group
 
 
+class GroupPage(NamedTuple):
+    """Groups that were found. `looked_until` is the story after which the next page begins; None: there is no other."""
+
+    groups: list[ListedGroup]
+    looked_until: int | None
+
+
 def wanted_groups(type: str | None, since: str | None, until: str | None) -> GroupFilter:
     return GroupFilter(type, time_named(since) if since else None, time_named(until) if until else None)
 
 
-def page(conn: Connection, reader: Reader, wanted: GroupFilter, *, before: int | None, limit: int) -> list[ListedGroup]:
-    """Returns the next groups that the reader may see, the newest story first."""
+def page(
+    conn: Connection,
+    reader: Reader,
+    wanted: GroupFilter,
+    *,
+    before: int | None,
+    limit: int,
+    look_at: int = MOST_LOOKED_AT,
+) -> GroupPage:
+    """Returns the next groups that the reader may see, the newest story first.
+
+    If few are wanted of many, a page ends after `look_at` stories: it is shorter than `limit`, or even empty, and the
+    next one goes on where it ended.
+    """
     found: list[ListedGroup] = []
-    for story_id in _joined_before(conn, before, wanted):
-        try:
-            group = folding.group(conn, reader, story_id)
-        except NotFound:  # not for this reader
-            continue
-        if group.parted is None and wanted.accepts(group):
-            found.append(ListedGroup(story_id, group))
-        if len(found) == limit:
-            break
-    return found
+    for start in range(0, look_at, LOOKED_AT):
+        some = min(LOOKED_AT, look_at - start)
+        ids = stories.joined_before(conn, reader, before, some, since=wanted.since, until=wanted.until)
+        for story_id in ids:
+            group = _listed(conn, reader, wanted, story_id)
+            if group and len(found) == limit:
+                return GroupPage(found, before)
+            if group:
+                found.append(ListedGroup(story_id, group))
+            before = story_id
+        if len(ids) < some:
+            return GroupPage(found, None)
+    return GroupPage(found, before)
 
 
-def _joined_before(conn: Connection, before: int | None, wanted: GroupFilter) -> Iterator[int]:
-    for _ in range(0, MOST_LOOKED_AT, LOOKED_AT):
-        ids = stories.joined_before(conn, before, LOOKED_AT, since=wanted.since, until=wanted.until)
-        yield from ids
-        if len(ids) < LOOKED_AT:
-            return
-        before = ids[-1]
+def _listed(conn: Connection, reader: Reader, wanted: GroupFilter, story_id: int) -> Group | None:
+    try:
+        group = folding.group(conn, reader, story_id)
+    except NotFound:  # not as this reader folds it
+        return None
+    return group if group.parted is None and wanted.accepts(group) else None
 
 
 def post_named(conn: Connection, tweet_id: str) -> int:

@@ -147,7 +147,7 @@ def leads(conn: Connection, reader: Reader, most: int = MOST_LEADS) -> Leads:
     """Returns how often each source was first, and by how much, over the newest stories that the reader may see."""
     names: dict[int, str] = {}
     seen = []
-    for story_id in stories.joined_before(conn, None, most, since=None, until=None):
+    for story_id in stories.joined_before(conn, reader, None, most):
         post_id = folded.story_named(conn, reader, story_id)
         if post_id is not None:
             members = folded.arrived(conn, reader, post_id, limit=FIRST_AMONG)

@@ -149,7 +149,11 @@ def cursor_of_member(member: ShownMember) -> str:
 
 def cursor_of_row(row: _HasId) -> str:
     """Returns the cursor of a list that goes by ids."""
-    return _encode(row.id)
+    return cursor_of_id(row.id)
+
+
+def cursor_of_id(id: int) -> str:
+    return _encode(id)
 
 
 def position(cursor: str | None) -> StreamPosition | None:

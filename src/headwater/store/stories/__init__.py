@@ -115,9 +115,14 @@ _posts_at_x = portable(
     """SELECT p.source_post_id, min(p.id) FROM sources s JOIN posts p ON p.source_id = s.id
     WHERE s.kind = 'x' AND p.source_post_id IN (?) GROUP BY p.source_post_id"""
 )
+# Those of which the reader may see two posts. A story that became part of another one has no posts any more.
 _joined_before = portable(
-    """SELECT story_id FROM story_decisions WHERE action = 'joined' AND story_id < :before GROUP BY story_id
-    HAVING min(decided_at) >= :since AND min(decided_at) < :until ORDER BY story_id DESC LIMIT :limit"""
+    """SELECT d.story_id FROM story_decisions d WHERE d.action = 'joined' AND d.story_id < :before
+    GROUP BY d.story_id HAVING min(d.decided_at) >= :since AND min(d.decided_at) < :until AND (SELECT count(*) FROM (
+            SELECT 1 FROM story_members m JOIN subscriptions f
+                ON f.tenant_id = :tenant_id AND f.user_id = :user_id AND f.source_id = m.source_id
+            WHERE m.story_id = d.story_id LIMIT 2) AS seen) = 2
+    ORDER BY d.story_id DESC LIMIT :limit"""
 )
 _undecided = portable(
     """SELECT p.id FROM posts p WHERE p.id > ? AND NOT EXISTS (SELECT 1 FROM story_members m WHERE m.post_id = p.id)
@@ -160,12 +165,18 @@ def posts_at_x(conn: Connection, ids: Sequence[str]) -> dict[str, int]:
 
 
 def joined_before(
-    conn: Connection, before: int | None, limit: int, *, since: datetime | None, until: datetime | None
+    conn: Connection,
+    reader: Reader,
+    before: int | None,
+    limit: int,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> list[int]:
-    """Returns stories that posts joined, those with the highest ids first. They may have been undone since."""
-    return _joined_before.values(
-        conn, before=before or _LARGEST, since=since or _EARLIEST, until=until or _LATEST, limit=limit
-    )
+    """Returns stories of posts that the reader may see, those with the highest ids first. They may have been undone
+    since."""
+    own = {**reader.key, "since": since or _EARLIEST, "until": until or _LATEST}
+    return _joined_before.values(conn, **own, before=before or _LARGEST, limit=limit)
 
 
 def seq_before(conn: Connection, since: datetime) -> int:
