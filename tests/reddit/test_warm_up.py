@@ -18,7 +18,7 @@ from headwater import wire
 from headwater.cli.commands import app
 from headwater.cli.crawl import visit_now, warm_up
 from headwater.crawl import warm_up as warming
-from headwater.crawl.warm_up import Plan, Warmed
+from headwater.crawl.warm_up import Warmed, WarmUpPlan
 from headwater.follow.pool import Candidate, bring_in
 from headwater.sim.reddit_world import CommunityHabits, SimReddit, listed, simulated
 from headwater.store.sources import pool
@@ -31,7 +31,7 @@ HOUR = timedelta(hours=1)
 BUSY = CommunityHabits(posts_per_day=400, late=0, deleted=0, removed=0)
 QUIET = CommunityHabits(posts_per_day=40, late=0, deleted=0, removed=0)
 NAMES = [f"community{number}" for number in range(15)]
-PLAN = Plan("top", "month", 100, 12, 24 * HOUR)
+PLAN = WarmUpPlan("top", "month", 100, 12, 24 * HOUR)
 Serve = Callable[[SimReddit], SimReddit]
 OpenParts = Callable[..., Parts]
 

@@ -30,7 +30,7 @@ _WITH_LISTINGS = [kind.name for kind in KINDS.values() if kind.has_listings]
 log = structlog.get_logger()
 
 
-class Plan(NamedTuple):
+class WarmUpPlan(NamedTuple):
     """Which listing to cache, how many communities make one batch, and how long a listing is kept."""
 
     sort: str
@@ -59,7 +59,7 @@ class WarmUpTools(NamedTuple):
 
 async def warm_up(
     tools: WarmUpTools,
-    plan: Plan,
+    plan: WarmUpPlan,
     communities: Sequence[Source] | None = None,
     *,
     patient: bool = False,
@@ -106,7 +106,9 @@ async def _take_request(access: Access, patient: bool) -> bool:
     return True
 
 
-async def _admitted(tools: WarmUpTools, plan: Plan, community: Source, patient: bool) -> Listing | SourceFailure | None:
+async def _admitted(
+    tools: WarmUpTools, plan: WarmUpPlan, community: Source, patient: bool
+) -> Listing | SourceFailure | None:
     """Returns None if no request is left for it. Holds a slot from start to end, as a visit does."""
     async with tools.access.concurrency:
         if not await _take_request(tools.access, patient):
@@ -114,7 +116,7 @@ async def _admitted(tools: WarmUpTools, plan: Plan, community: Source, patient: 
         return await _listing(tools, plan, community)
 
 
-async def _listing(tools: WarmUpTools, plan: Plan, community: Source) -> Listing | SourceFailure:
+async def _listing(tools: WarmUpTools, plan: WarmUpPlan, community: Source) -> Listing | SourceFailure:
     wanted = {"sort": plan.sort, "time_filter": plan.time_filter, "limit": plan.limit}
     source = community._replace(settings=wanted)
     try:

@@ -262,7 +262,7 @@ async def warm_up(parts: Parts, communities: Sequence[Source] | None = None, **h
     `how` are the options of `warm_up` in `crawl/warm_up.py`.
     """
     settings = parts.settings
-    plan = warming.Plan(
+    plan = warming.WarmUpPlan(
         **(warming.LISTING | chosen_listing(settings)),
         batch=settings.crawler_batch_size,
         kept=timedelta(hours=settings.hot_cache_ttl_hours),

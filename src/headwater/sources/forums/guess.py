@@ -21,7 +21,7 @@ from headwater.sources.forums.pages import (
     MAX_POSTS,
     OTHER_DATES,
     RawPost,
-    Thread,
+    ThreadPage,
     completed,
     content_of,
     facts_of,
@@ -273,7 +273,7 @@ def _around(tree: Tree, group: list[int]) -> list[int]:
     return found
 
 
-def _posts(thread: Thread, tree: Tree, group: list[int]) -> list[Post]:
+def _posts(thread: ThreadPage, tree: Tree, group: list[int]) -> list[Post]:
     ids = _ids(tree, group)
     posts: dict[str, Post] = {}
     for position, (index, signature) in enumerate(zip(group, list(_signature_ranges(tree, group)), strict=True)):
@@ -284,7 +284,7 @@ def _posts(thread: Thread, tree: Tree, group: list[int]) -> list[Post]:
     return list(posts.values())
 
 
-def _raw_post(thread: Thread, tree: Tree, index: int, signature: range, id: str) -> RawPost:
+def _raw_post(thread: ThreadPage, tree: Tree, index: int, signature: range, id: str) -> RawPost:
     body, outer = tree.elements[index].node, tree.elements[signature.start].node
     author = next((name for step in signature if (name := _name(tree, step))), "")
     dates = [text for step in signature if tree.elements[step].dated for text in _dates(tree.elements[step].node)]

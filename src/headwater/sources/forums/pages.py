@@ -179,7 +179,7 @@ def _with_ids(links: list[_ThreadLink]) -> list[tuple[str, _ThreadLink]]:
     return [(identity(one.address), one) for one in links]
 
 
-class Thread(NamedTuple):
+class ThreadPage(NamedTuple):
     """What the posts of one page have in common. `is_first_page`: the thread starts on this page."""
 
     page: ForumPage
@@ -235,9 +235,9 @@ def has_posts(page: ForumPage, profile: Profile) -> bool:
     return bool(profile.selectors.post) and page.root.css_first(profile.selectors.post) is not None
 
 
-def thread_on(page: ForumPage, profile: Profile, item: Item, zone: int | None) -> Thread:
+def thread_on(page: ForumPage, profile: Profile, item: Item, zone: int | None) -> ThreadPage:
     title = plain(value(page.root, profile.selectors.title))[:MAX_TITLE].rstrip()
-    return Thread(
+    return ThreadPage(
         page,
         profile,
         id=item.id,
@@ -248,7 +248,7 @@ def thread_on(page: ForumPage, profile: Profile, item: Item, zone: int | None) -
     )
 
 
-def facts_of(thread: Thread, *, truncated: bool) -> Facts:
+def facts_of(thread: ThreadPage, *, truncated: bool) -> Facts:
     return Facts(thread.profile.name, thread.title, thread.page.url, thread.lang, truncated=truncated)
 
 
@@ -262,7 +262,7 @@ def next_page(page: ForumPage, selectors: Selectors) -> Request | None:
     return None
 
 
-def _posts(thread: Thread, found: list[LexborNode]) -> list[Post]:
+def _posts(thread: ThreadPage, found: list[LexborNode]) -> list[Post]:
     """Returns each post once, in page order.
 
     They are read from the last to the first, and each is removed from the tree once it is read: an answer may be nested
@@ -278,7 +278,7 @@ def _posts(thread: Thread, found: list[LexborNode]) -> list[Post]:
     return list({post.source_post_id: post for post in reversed(posts)}.values())
 
 
-def _raw_post(thread: Thread, element: LexborNode) -> RawPost | None:
+def _raw_post(thread: ThreadPage, element: LexborNode) -> RawPost | None:
     selectors = thread.profile.selectors
     body = find(element, selectors.content)
     if body is None:
@@ -318,7 +318,7 @@ def _written_dates(element: LexborNode, body: LexborNode) -> Iterator[str]:
             before = text
 
 
-def post_of(thread: Thread, raw: RawPost, *, is_first: bool) -> Post | None:
+def post_of(thread: ThreadPage, raw: RawPost, *, is_first: bool) -> Post | None:
     """Returns the post, or None if it says nothing. `is_first`: it is the first one on its page."""
     author = plain(raw.author)[:MAX_NAME].rstrip() or None
     if not raw.content and not author:
@@ -346,7 +346,7 @@ def post_of(thread: Thread, raw: RawPost, *, is_first: bool) -> Post | None:
     )
 
 
-def _reference(thread: Thread, raw: RawPost) -> Reference | None:
+def _reference(thread: ThreadPage, raw: RawPost) -> Reference | None:
     return Reference("reply", f"{thread.id}/{raw.reply_to}") if raw.reply_to not in ("", raw.id) else None
 
 
