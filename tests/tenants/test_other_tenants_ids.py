@@ -161,16 +161,17 @@ def test_another_tenants_ids_are_unknown_on_every_page(on_both: Running) -> None
     ours, theirs, _, other = on_both.parts.db.write_now(fill)
     browser = browser_of(on_both, ours)
     before = on_both.parts.db.read_now(of_tenant, theirs)
-    walked = 0
+    found = {}
     for method, path in routes(on_both):
         if path.startswith("/api/") or not _PARAMETER.search(path):
             continue
         body = None if method in ("GET", "HEAD") else FORMS.get(path, b"next=")
         answers = [_page(browser, method, path, ids, body) for ids in (other, UNKNOWN)]
         assert answers[0] == answers[1], f"{method} {path}"
-        assert answers[0][0] == 404, f"{method} {path}: {answers[0]}"
-        walked += 1
-    assert walked > 20
+        found[method, path] = answers[0][0]
+    assert len(found) > 20
+    # A form that marks goes back to the page, whatever has become of the post meanwhile.
+    assert {key: status for key, status in found.items() if status != 404} == {("POST", "/posts/{post_id}/mark"): 303}
     assert on_both.parts.db.read_now(of_tenant, theirs) == before
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, delete, select, update
@@ -74,7 +75,7 @@ def _life(conn: Connection, reader: Reader, name: str, entries: tuple[int, int])
     [post, more, _] = visited(conn, source_id, posts).posts
     search.index(conn, [post.id, more.id])
     images.record(conn, [PostImages(source_id, post.id, (Image(picture, name),))], NOON)
-    content_hash = name.ljust(64, "0")
+    content_hash = sha256(name.encode()).hexdigest()
     saved = {"state": "saved", "content_hash": content_hash, "path": f"{name}.png", "type": "png", "size": 1}
     conn.execute(update(image_table).where(image_table.c.url == picture).values(saved))
     stream.mark_posts(conn, reader, [more.id], NOON, Marks(read=True, starred=True))

@@ -25,7 +25,7 @@ class Limit(NamedTuple):
     seconds: int
 
 
-class Plan(NamedTuple):
+class RatePlan(NamedTuple):
     """How often each person of a tenant may ask: at all, and for what needs a scope."""
 
     name: str

@@ -19,7 +19,7 @@ from headwater.accounts import jwt, tokens
 from headwater.accounts.access_tokens import own_reader
 from headwater.accounts.scopes import SCOPES, may
 from headwater.app.account import client_id_of
-from headwater.coordination.rate_limits import Limit, Plan
+from headwater.coordination.rate_limits import Limit, RatePlan
 from headwater.errors import Forbidden, InsufficientScope, NotSignedIn, TooOften
 from headwater.http.state import parts_of
 from headwater.model import Reader
@@ -158,7 +158,7 @@ def counted_as(caller: Caller) -> str:
     return f"{caller.reader.tenant_id}/{caller.reader.user_id}"
 
 
-def plan_of(parts: Parts, caller: Caller) -> Plan:
+def plan_of(parts: Parts, caller: Caller) -> RatePlan:
     """Returns the plan of the caller's tenant: the default one if it has none, or one that the settings lack."""
     return parts.plans.get(caller.reader.plan or "") or next(iter(parts.plans.values()))
 

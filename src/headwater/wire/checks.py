@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from headwater.accounts import openid
 from headwater.accounts.scopes import SCOPES, group_of
 from headwater.app.people import Welcome
-from headwater.coordination.rate_limits import Limit, Plan
+from headwater.coordination.rate_limits import Limit, RatePlan
 from headwater.errors import BadSetting
 from headwater.fetch.guard import parse_allow
 from headwater.settings import Settings
@@ -70,13 +70,13 @@ def scope_limits(text: str) -> dict[str, Limit]:
     return _by_scope("HEADWATER_RATE_LIMITS", _items(text))
 
 
-def plans(settings: Settings) -> dict[str, Plan]:
+def plans(settings: Settings) -> dict[str, RatePlan]:
     """Reads the plans, the default one first. What a plan does not say is as for everybody. Raises BadSetting.
 
     Where there are none there is one, which has no name.
     """
-    everybody = Plan("", Limit(_ALL, settings.rate_limit, _MINUTE), scope_limits(settings.rate_limits))
-    found: dict[str, Plan] = {}
+    everybody = RatePlan("", Limit(_ALL, settings.rate_limit, _MINUTE), scope_limits(settings.rate_limits))
+    found: dict[str, RatePlan] = {}
     for name, *limits in (item.split() for item in _items(settings.plans)):
         if not _PLAN_NAME.fullmatch(name) or name in found:
             raise BadSetting(
@@ -85,7 +85,7 @@ def plans(settings: Settings) -> dict[str, Plan]:
             )
         own = _by_scope("HEADWATER_PLANS", limits, also=_ALL)
         requests = own.pop(_ALL, everybody.requests)
-        found[name] = Plan(name, requests, {**everybody.scopes, **own})
+        found[name] = RatePlan(name, requests, {**everybody.scopes, **own})
     return found or {everybody.name: everybody}
 
 

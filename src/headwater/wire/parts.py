@@ -27,7 +27,7 @@ from headwater.consumers import intelligence, mentions, portfolio, search, webho
 from headwater.consumers.fold import StoryFolding
 from headwater.coordination.cache import Cache, Entries, MemoryEntries
 from headwater.coordination.locks import Locks
-from headwater.coordination.rate_limits import Plan, RateLimits
+from headwater.coordination.rate_limits import RateLimits, RatePlan
 from headwater.errors import BadConfiguration, BadSetting, StatusRefused
 from headwater.events.delivery import Consumer
 from headwater.fetch.body import unpacked
@@ -174,7 +174,7 @@ class Parts:
         return _redis_locks(url) if url else StoreLocks(self.db, lambda: self.now())
 
     @cached_property
-    def plans(self) -> dict[str, Plan]:
+    def plans(self) -> dict[str, RatePlan]:
         """How often people may ask, by the plan of their tenant. The default plan is the first."""
         return plans(self.settings)
 
