@@ -62,8 +62,13 @@ def test_every_setting_that_deploy_sets_exists() -> None:
 @pytest.mark.parametrize("file", COMPOSE, ids=lambda file: file.name)
 def test_compose_files_follow_their_specification(file: Path) -> None:
     schema = json.loads(Path(tool("compose-schema").strip()).read_text())
-    # The schema is older than these: a name for the project, and waiting for a job to end.
+    # The schema is older than these: a name for the project, and a file with settings that may be missing.
     schema["properties"]["name"] = {"type": "string"}
+    schema["definitions"]["service"]["properties"]["env_file"] = {
+        "type": "array",
+        "items": {"type": "object", "required": ["path"], "additionalProperties": False,
+                  "properties": {"path": {"type": "string"}, "required": {"type": "boolean"}}},
+    }  # fmt: skip
     jsonschema_rs.validator_for(schema).validate(yaml.safe_load(file.read_text()))
 
 
@@ -121,8 +126,9 @@ def test_helm_accepts_the_chart() -> None:
         [],
         ["--set", "web.ingress.enabled=true,web.ingress.tlsSecret=tls,web.ingress.className=nginx"],
         ["--set", "images.existingClaim=images,networkPolicy.enabled=false"],
+        ["--set", "secretSettings.HEADWATER_OIDC_CLIENT_SECRET=oidc-client-secret"],
     ],
-    ids=["as it is", "ingress", "images"],
+    ids=["as it is", "ingress", "images", "secrets"],
 )
 def test_kubernetes_accepts_what_the_chart_makes(words: list[str], tmp_path: Path) -> None:
     objects = chart(*words)
@@ -146,6 +152,17 @@ def test_pods_of_the_chart_are_restricted_and_probed() -> None:
     [web] = pods["example-web"]["containers"]
     assert web["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert web["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_settings_that_are_secrets_come_from_the_secret() -> None:
+    objects = chart("--set", "secretSettings.HEADWATER_OIDC_CLIENT_SECRET=oidc-client-secret")
+    for one in objects:
+        if one["kind"] in ("Deployment", "Job"):
+            [container] = one["spec"]["template"]["spec"]["containers"]
+            given = {variable["name"]: variable.get("valueFrom") for variable in container["env"]}
+            from_secret = {"secretKeyRef": {"name": "headwater", "key": "oidc-client-secret"}}
+            assert given["HEADWATER_OIDC_CLIENT_SECRET"] == from_secret
+            assert {"HEADWATER_DATABASE_URL", "HEADWATER_SECRET_KEY", "CELERY_BROKER_URL"} <= given.keys()
 
 
 def test_rules_and_dashboard_are_those_of_the_declaration() -> None:

@@ -14,11 +14,22 @@ KINDS = (
     "restart Redis",
     "messages twice",
     "stop worker",
+    "set clock",
 )
 
 
-def test_faults_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:  # H79 H84 H85 H86 H92 D5 D6 D7 D9
+def test_faults_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:  # H79 H84 H85 H86 H92 H93 D5 D6 D7 D9
     report = chaos_cluster.run(
-        tmp_path, faults=7, seed=3, feeds=12, hosts=2, pause=1.5, webs=1, workers=2, beats=2, kinds=KINDS
+        tmp_path,
+        faults=8,
+        seed=10,
+        feeds=10,
+        hosts=2,
+        communities=1,
+        pause=1.0,
+        webs=1,
+        workers=2,
+        beats=2,
+        kinds=KINDS,
     )
     assert report.outcome.is_flawless, report

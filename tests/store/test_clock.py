@@ -66,6 +66,14 @@ def test_a_database_that_cannot_be_reached_leaves_the_time_of_this_machine() -> 
     away.close()
 
 
+def test_a_database_that_is_back_is_asked_before_anything_is_written(database: Database) -> None:  # H92 H93
+    there = SharedClock(Database("postgresql://nobody@127.0.0.1:1/nothing"), lambda: NOON)
+    assert there() == NOON
+    there._db = database  # it is there a moment later
+    assert abs(there() - database.read_now(server_time)) < NEAR
+    there.close()
+
+
 def test_an_answer_that_took_long_is_not_believed(database: Database) -> None:
     ticks = Ticks()
     there = SharedClock(database, lambda: NOON, ticks)

@@ -45,7 +45,7 @@ from support.web import ALLOW_LOOPBACK
 LEASE_SECONDS = 12
 VISIT_SECONDS = 8
 DUE_EVERY = 2.0
-PATIENCE = 240.0
+PATIENCE = 300.0
 
 
 class Outcome(NamedTuple):
@@ -114,6 +114,7 @@ class Deployment:
             subprocess.run(command, env={**os.environ, **self.environ}, check=True, capture_output=True, timeout=300)
         self._commands: dict[str, list[str]] = {}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._copied: dict[tuple[str, int], int] = {}  # how far records were copied, by topic and partition
         for number in range(webs):
             self._commands[f"web {number}"] = ["-m", "headwater", "up", "--port", str(free_port())]
         for number in range(workers):
@@ -200,7 +201,7 @@ class Deployment:
         return copied
 
     def repeat_records(self) -> int:
-        """Writes a copy of every tenth record of the topics of posts and sources. Returns how many."""
+        """Writes a copy of every tenth record that the topics of posts and sources got since the last time."""
         from confluent_kafka import Consumer, Producer, TopicPartition
 
         brokers = self.environ["HEADWATER_KAFKA_BOOTSTRAP_SERVERS"]
@@ -209,7 +210,8 @@ class Deployment:
         try:
             known = reader.list_topics(timeout=10).topics
             names = [name for name in known if name.endswith(("events.post", "events.source"))]
-            reader.assign([TopicPartition(name, number, 0) for name in names for number in known[name].partitions])
+            places = [(name, number) for name in names for number in known[name].partitions]
+            reader.assign([TopicPartition(*place, self._copied.get(place, 0)) for place in places])
             deadline = time.monotonic() + 5
             while time.monotonic() < deadline:
                 for record in reader.consume(500, 0.5)[::10]:
@@ -218,6 +220,8 @@ class Deployment:
                         writer.produce(*given, headers=record.headers())
                         copied += 1
             writer.flush(10)
+            for place in places:  # copies of copies would soon be all there is
+                self._copied[place] = reader.get_watermark_offsets(TopicPartition(*place), timeout=10)[1]
         finally:
             reader.close()
         return copied
@@ -287,7 +291,7 @@ def run(
             there.parts.db.write_now(follow, there.owner, url, there.parts.now())
         making_due = _make_due_again(there.parts)
         stack.callback(making_due.set)
-        _wait(lambda: len(web.asked) >= len(web.feeds))
+        _wait(there, lambda: len(web.asked) >= len(web.feeds))
         while sum(done.values()) < faults and time.monotonic() < began + minutes * 60:
             time.sleep(chance.uniform(0, 2 * pause))
             there.check()
@@ -298,10 +302,10 @@ def run(
         web.ended = time.monotonic()
         say("catching up")
         time.sleep(LEASE_SECONDS)
-        _wait(lambda: _stored(there.parts) >= web.truth())
+        _wait(there, lambda: _stored(there.parts) >= web.truth())
         making_due.set()
-        stopped = _stopped(there.parts, web)
-        _wait(lambda: there.parts.db.read_now(_unsettled) == 0)
+        stopped = _stopped(there, web)
+        _wait(there, lambda: there.parts.db.read_now(_unsettled) == 0)
         outcome = there.parts.db.read_now(judge, web, stopped)
         requests = sum(len(times) for times in web.asked.values())
     return Report(outcome, done, requests, time.monotonic() - began)
@@ -324,10 +328,11 @@ def _make_due_again(parts: Parts) -> threading.Event:
     return end
 
 
-def _wait(condition: Callable[[], object]) -> bool:
+def _wait(there: Deployment, condition: Callable[[], object]) -> bool:
     """Waits for it. What is missing then is counted, not waited for."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
+        there.check()
         with suppress(StoreUnavailable):
             if condition():
                 return True
@@ -339,16 +344,16 @@ def _stored(parts: Parts) -> set[str]:
     return parts.db.read_now(lambda conn: set(conn.execute(text("SELECT source_post_id FROM posts")).scalars()))
 
 
-def _stopped(parts: Parts, web: SimulatedWeb) -> int:
+def _stopped(there: Deployment, web: SimulatedWeb) -> int:
     """Counts feeds that nobody visits any more, though they are due."""
-    since = time.monotonic()
+    since, parts = time.monotonic(), there.parts
     parts.db.write_now(
         lambda conn: conn.execute(
             text("UPDATE sources SET next_check_at = :now, turn_at = NULL WHERE lease_until IS NULL"),
             {"now": parts.now() - timedelta(seconds=1)},
         )
     )
-    _wait(lambda: all(web.asked[url][-1][1] > since for url in web.feeds))
+    _wait(there, lambda: all(web.asked[url][-1][1] > since for url in web.feeds))
     return sum(web.asked[url][-1][1] <= since for url in web.feeds)
 
 

@@ -92,6 +92,10 @@ def simulated_web(hosts: int, feeds: int, communities: int, slowness: float = 1.
     class Answering(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def handle(self) -> None:
+            with suppress(ConnectionError):  # of a client that was killed
+                super().handle()
+
         def do_GET(self) -> None:
             began, parts = time.monotonic(), urlsplit(self.path)
             address = f"http://{self.headers['Host']}"

@@ -38,20 +38,20 @@ def server_time(conn: Connection) -> datetime:
 class SharedClock:
     """Tells the time of a PostgreSQL. Until that has answered for the first time, it tells the time of this machine.
 
-    Only the first call waits for the database. Later ones have it asked by a thread.
+    Calls wait for the database until it has answered once, because whatever is written by another time in between would
+    stay: a lease or a slot that is an hour ahead. Later calls have it asked by a thread.
     """
 
     def __init__(self, db: Database, local: Callable[[], datetime], ticks: Callable[[], float] = uptime) -> None:
         self._db, self._local, self._ticks = db, local, ticks
         self._known: tuple[datetime, float] | None = None  # the time there, and the ticks at that moment
-        self._ask_at: float | None = None
+        self._ask_at = 0.0
         self._asking = threading.Lock()
 
     def __call__(self) -> datetime:
-        ticks = self._ticks()
-        if self._ask_at is None:
+        if self._known is None:
             self._ask()
-        elif ticks >= self._ask_at and self._asking.acquire(blocking=False):
+        elif self._ticks() >= self._ask_at and self._asking.acquire(blocking=False):
             threading.Thread(target=self._ask_once, name="clock", daemon=True).start()
         if self._known is None:
             return self._local()

@@ -42,6 +42,10 @@ env:
     valueFrom: {secretKeyRef: {name: {{ .Values.existingSecret }}, key: broker-url}}
   - name: HEADWATER_IMAGES
     value: {{ if .Values.images.existingClaim }}"on"{{ else }}"off"{{ end }}
+  {{- range $name, $key := .Values.secretSettings }}
+  - name: {{ $name }}
+    valueFrom: {secretKeyRef: {name: {{ $.Values.existingSecret }}, key: {{ $key }}}}
+  {{- end }}
 envFrom:
   - configMapRef: {name: {{ .Release.Name }}-settings}
 {{- end }}
