@@ -219,7 +219,7 @@ class Rated(NamedTuple):
 def rated(found: list[tuple[Truth, Facts]], name: str) -> Rated:
     """Returns how many titles, authors or days are right, each with its site."""
     pairs = [(truth, getattr(truth, name), getattr(facts, name)) for truth, facts in found]
-    right = [(_site(truth.url), float(_same(name, said, given))) for truth, said, given in pairs if said]
+    right = [(site_of(truth.url), float(_same(name, said, given))) for truth, said, given in pairs if said]
     without = [given for _, said, given in pairs if not said]
     return Rated(right, sum(map(bool, without)), len(without))
 
@@ -238,7 +238,7 @@ def _people(text: str) -> set[str]:
     return {name for part in _BETWEEN_NAMES.split(text) if (name := _plain(_IN_BRACKETS.sub("", part)))}
 
 
-def _site(url: str) -> str:
+def site_of(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
@@ -257,13 +257,13 @@ def interval(values: list[tuple[str, float]], times: int = 1_000) -> tuple[float
 def page_scores(found: list[tuple[Truth, str]]) -> list[tuple[str, float]]:
     """Returns the F1 of each page of both sets, with its site."""
     return [
-        (_site(truth.url), _f1(*_shared(cut(truth.text), cut(text))))
+        (site_of(truth.url), _f1(*_shared(cut(truth.text), cut(text))))
         for truth, text in found
         for cut in [_shingles if truth.set == "aeb" else _words]
     ]
 
 
-def _with_interval(values: list[tuple[str, float]]) -> str:
+def with_interval(values: list[tuple[str, float]]) -> str:
     low, high = interval(values)
     return f"{mean(number for _, number in values):.3f} ({low:.3f}-{high:.3f})"
 
@@ -274,11 +274,11 @@ def print_facts(pages: list[Truth]) -> None:
     for fact, goal in FACT_GOALS.items():
         results = {name: rated(told, fact) for name, told in found.items()}
         words = "  ".join(
-            f"{name} {_with_interval(result.right)}, {result.invented} of {result.without} invented"
+            f"{name} {with_interval(result.right)}, {result.invented} of {result.without} invented"
             for name, result in results.items()
         )
         pairs = zip(results["headwater"].right, results["trafilatura"].right, strict=True)
-        difference = _with_interval([(site, ours - theirs) for (site, ours), (_, theirs) in pairs])
+        difference = with_interval([(site, ours - theirs) for (site, ours), (_, theirs) in pairs])
         print(f"{fact:7} goal {goal:.2f}  {words}  difference {difference}")
 
 
@@ -305,9 +305,9 @@ def main() -> int:
     for name, (found, seconds) in results.items():
         scores = {set: quality(found, set) for set in ("aeb", "wcxb")}
         words = "  ".join(f"{set} P {q.precision:.3f} R {q.recall:.3f} F1 {q.f1:.4f}" for set, q in scores.items())
-        print(f"{name:12} {words}  pages {_with_interval(page_scores(found))}  {len(pages) / seconds:6.1f} pages/s")
+        print(f"{name:12} {words}  pages {with_interval(page_scores(found))}  {len(pages) / seconds:6.1f} pages/s")
     both = zip(*(page_scores(results[name][0]) for name in ("headwater", "trafilatura")), strict=True)
-    print(f"difference of pages {_with_interval([(site, mine - theirs) for (site, mine), (_, theirs) in both])}")
+    print(f"difference of pages {with_interval([(site, mine - theirs) for (site, mine), (_, theirs) in both])}")
     times = results["trafilatura"][1] / results["headwater"][1]
     print(f"trafilatura takes {times:.2f} times the CPU, and looks for no title, author or date")
     labelled = [page for page in pages if page.set == "wcxb"]

@@ -9,8 +9,10 @@ FOLDER is the folder `forum` of the measuring data, unpacked: pages (`*.html.gz`
 does not have. Many truths end after the first posts, and few repeat quotations, so that alone says little: `beyond`
 counts the posts of which the truth knows next to nothing, and `added` is the share of unknown words in the rest.
 
-`F1` compares the words of all posts with those of the truth. Posts that the truth leaves out count as wrong. Its
-interval is the one in which 95 of 100 samples of the pages lie. Pages that are empty without script count as not read.
+`F1` compares the words of all posts with those of the truth, as `pages.py` does for articles. Posts that the truth
+leaves out count as wrong, so a value says as much about the truths as about us: the same is measured of trafilatura in
+the same run, and the difference is what can be compared with other pages. Intervals are those in which 95 of 100
+samples of the sites lie. Pages that are empty without script count as not read.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from random import Random
 from statistics import mean, median
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from headwater.errors import ReadFailed
 from headwater.model import Item, Post, Response, Source
 from headwater.sources import forum
 from headwater.text import plain
+from pages import alone, site_of, with_interval
 
 _WORD = re.compile(r"[^\W_]+")
 KNOWN = 0.8  # of which more is unknown, the truth has not got
@@ -53,6 +55,7 @@ class Measured(NamedTuple):
     beyond: int
     added: float
     f1: float
+    peer_f1: float
     seconds: float
     error: str = ""
 
@@ -61,27 +64,29 @@ def is_held_out(name: str) -> bool:
     return blake2b(name.encode()).digest()[0] % 3 == 0
 
 
-def measured(folder: Path, held_out: bool | None = None) -> Iterator[Measured]:
-    """Yields every page of a folder, or only those held out, or only the others."""
+def measured(folder: Path, held_out: bool | None = None, *, beside: bool = False) -> Iterator[Measured]:
+    """Yields every page of a folder, or only those held out, or only the others; `beside`: with trafilatura."""
     for truth in sorted(folder.glob("*.json")):
         if held_out is None or is_held_out(truth.stem) == held_out:
-            yield _measure(truth)
+            yield _measure(truth, beside)
 
 
-def _measure(truth: Path) -> Measured:
+def _measure(truth: Path, beside: bool) -> Measured:
     told = json.loads(truth.read_text())
     url = told["url"] or "http://forum.example/"
     body = gzip.decompress(truth.with_suffix(".html.gz").read_bytes())
     response = Response(url, 200, {"content-type": "text/html"}, body, _NOW)
+    peer = plain_f1(alone(body, url), told["ground_truth"]["main_content"]) if beside else 0.0
     began = time.process_time()
     try:
         page = forum.read_item(Source(1, "forum", url), Item("1", url), response)
     except ReadFailed as error:
-        return Measured(truth.stem, url, "-", 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, time.process_time() - began, error.detail)
+        seconds = time.process_time() - began
+        return Measured(truth.stem, url, "-", 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, peer, seconds, error.detail)
     seconds = time.process_time() - began
     dated, named = sum(post.dated for post in page.posts), sum(post.author is not None for post in page.posts)
     compared = shares(page.posts, told["ground_truth"]["main_content"])
-    return Measured(truth.stem, url, page.facts.format, len(page.posts), dated, named, *compared, seconds)
+    return Measured(truth.stem, url, page.facts.format, len(page.posts), dated, named, *compared, peer, seconds)
 
 
 class Shares(NamedTuple):
@@ -128,7 +133,7 @@ def main() -> None:
     which.add_argument("--developed", dest="held_out", action="store_const", const=False)
     arguments.add_argument("--wanting", type=float, default=2.0, help="print only pages with less than this found")
     given = arguments.parse_args()
-    pages = list(measured(given.folder, given.held_out))
+    pages = list(measured(given.folder, given.held_out, beside=True))
     for page in pages:
         if page.found < given.wanting:
             shares = (
@@ -145,9 +150,12 @@ def _summarise(pages: list[Measured]) -> None:
     good = sum(page.found >= 0.9 and page.added <= 0.1 for page in pages)
     unread = sum(page.profile == "-" for page in pages)
     seconds = sum(page.seconds for page in pages)
-    low, high = _interval([page.f1 for page in pages])
+    ours = [(site_of(page.url), page.f1) for page in pages]
+    theirs = [(site_of(page.url), page.peer_f1) for page in pages]
+    difference = [(site, mine - other) for (site, mine), (_, other) in zip(ours, theirs, strict=True)]
     posts, dated = sum(page.posts for page in pages), sum(page.dated for page in pages)
-    print(f"F1 {mean(page.f1 for page in pages):.3f} ({low:.3f}-{high:.3f}), goal {F1_GOAL:.2f}")
+    print(f"F1 {with_interval(ours)}, trafilatura {with_interval(theirs)}, difference {with_interval(difference)}")
+    print(f"goal {F1_GOAL:.2f}, on other pages")
     known = [page for page in pages if page.profile not in ("-", "guessed")]
     dated_known = sum(page.dated for page in known) / max(1, sum(page.posts for page in known))
     print(f"posts dated {dated / max(1, posts):.1%}, of known software {dated_known:.1%}, goal {DATED_GOAL:.0%}")
@@ -157,10 +165,9 @@ def _summarise(pages: list[Measured]) -> None:
     )
 
 
-def _interval(values: list[float], times: int = 1_000) -> tuple[float, float]:
-    dice = Random(1)
-    means = sorted(mean(dice.choices(values, k=len(values))) for _ in range(times))
-    return means[int(0.025 * times)], means[int(0.975 * times) - 1]
+def plain_f1(text: str, truth: str) -> float:
+    said, true = Counter(_WORD.findall(text.lower())), Counter(_WORD.findall(truth.lower()))
+    return 2 * (true & said).total() / max(1, true.total() + said.total())
 
 
 if __name__ == "__main__":

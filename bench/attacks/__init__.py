@@ -43,12 +43,12 @@ class Trap(NamedTuple):
     visitors: list[str]
 
 
-class Got(running.Answer):
+class Got(running.Answer):  # type: ignore[misc]
     """An answer. Its bytes may be anything."""
 
     @property
     def text(self) -> str:
-        return self.body.decode("utf-8", "replace")
+        return bytes(self.body).decode("utf-8", "replace")
 
 
 class Target(NamedTuple):

@@ -63,6 +63,37 @@ def test_an_opening_post_with_a_look_of_its_own_is_found() -> None:
     assert WORDS in posts[0].content
 
 
+def test_an_opening_post_that_is_a_list_of_links_is_found() -> None:
+    links = "".join(
+        f'<li><a href="/change/{number}">A change that somebody made, number {number}</a></li>' for number in range(9)
+    )
+    opening = f'<article id="postContent"><p>{WORDS * 2}</p><ul>{links}</ul></article>'
+    posts = told(f"<html><body><main>{opening}{reply(1)}{reply(2)}{reply(3)}</main></body></html>").posts
+    assert len(posts) == 4
+    assert "number 8" in posts[0].content
+
+
+def test_a_first_post_that_lacks_a_class_of_the_others_is_one_of_them() -> None:
+    def entry(number: int, declared: str) -> str:
+        return f'<div class="who"><a href="/user/{number}">tree{number}</a> <time datetime="2024-03-05T12:{number:02}:00Z"></time></div><div class="narrow" {declared}><p>{WORDS} Number {number}.</p></div>'
+
+    declared = 'itemprop="text"'
+    summary = f'<meta itemprop="text" content="{WORDS}">'
+    html = f"<html><body>{summary}<main>{entry(1, '')}{''.join(entry(number, declared) for number in range(2, 7))}</main></body></html>"
+    posts = told(html).posts
+    assert [f"Number {number}" in post.content for number, post in enumerate(posts, 1)] == [True] * 6
+    assert all(post.dated for post in posts)
+
+
+@pytest.mark.parametrize("box", ['id="onetrust-sdk"', 'class="cookie-banner"', 'role="dialog"'])
+def test_a_box_that_asks_for_consent_has_no_posts(box: str) -> None:
+    asks = "".join(f'<section class="group"><p class="text">{WORDS * 4} {number}</p></section>' for number in range(6))
+    posts = told(
+        f"<html><body><main>{''.join(map(reply, range(1, 4)))}</main><div {box}>{asks}</div></body></html>"
+    ).posts
+    assert [post.author for post in posts] == ["tree1", "tree2", "tree3"]
+
+
 def test_a_page_on_which_nothing_repeats_has_no_posts() -> None:
     with pytest.raises(ReadFailed):
         told(f"<html><body><ul>{NAVIGATION}</ul><p>{WORDS}</p></body></html>")

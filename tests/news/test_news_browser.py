@@ -226,6 +226,26 @@ async def test_a_page_that_eats_memory_is_given_up_and_the_next_one_is_read(
         await asyncio.sleep(0.05)
 
 
+async def test_the_limit_counts_all_processes_of_the_browser_together(site: Web, browser: Browser) -> None:  # H24
+    site.pages = {"/": Answer("<title>whole</title>", headers=HTML)}
+    assert b"whole" in (await browser.fetch(Request(site.url("/")))).body
+    root = browser._root
+    assert root is not None
+    tree = process_tree(root)
+    together, largest = memory_of(tree), max(memory_of([pid]) for pid in tree)
+    assert largest < 0.8 * together, "one process has nearly all of it"
+    browser._most_memory = (together + largest) // 2  # more than any of them takes, and less than all
+
+    async def open_often() -> None:
+        for _ in range(40):  # it is looked at now and then
+            await browser.fetch(Request(site.url("/")))
+
+    with pytest.raises(AnswerTooLarge, match="MB of memory in the browser"):
+        await open_often()
+    while memory_of(tree):
+        await asyncio.sleep(0.05)
+
+
 async def test_as_root_chromium_runs_only_without_its_sandbox_and_only_if_told_to(site: Web, client: Client) -> None:
     if HAS_SANDBOX:
         pytest.skip("this is not root")

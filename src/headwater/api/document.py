@@ -77,7 +77,8 @@ _TAGS = {
     "access tokens": "JWTs for programs, and how to check them.",
     "people": "The people of your tenant, what they did, and the tenants of the instance.",
 }
-_BY_TIME = frozenset({"/api/stream", "/api/posts"})  # lists whose cursors are a time and an id; others are an id
+# Lists whose cursors are a time and an id; those of others are an id.
+_BY_TIME = frozenset({"/api/stream", "/api/posts", "/api/posts/{post_id}/replies"})
 # Base64 of one number of 64 bits, or of a time in microseconds and a number.
 _ID_CURSOR = "^([A-H][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048])?$"
 _TIME_CURSOR = "^(A[A-H][A-Za-z0-9_-]{8}[ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9_-]{10}[AQgw])?$"
@@ -222,6 +223,7 @@ def _complete(path: str, operation: dict[str, Any]) -> None:
             }
         if parameter["name"] == "Idempotency-Key":  # the route says by itself what is missing
             parameter["required"] = True
+            parameter["schema"].pop("default", None)
         parameter.setdefault("description", meaning)
         parameter["example"] = example
 

@@ -181,7 +181,7 @@ async def list_identities(parts: WithParts, reader: CurrentReader) -> Identities
     return {"items": [shaped(IdentityJson, one) for one in await parts.db.read(people.identities, reader)]}
 
 
-@account_router.delete("/identities/{identity_id}", status_code=204, **route("Unlink an account", "account:write"))
+@account_router.delete("/identities/{identity_id}", status_code=204, **route("Unlink an account", "account:write", 409))
 async def unlink_identity(parts: WithParts, reader: CurrentReader, identity_id: IdentityId) -> None:
     """You cannot sign in with it any more. Refused if it is your only way in."""
     at = parts.provider.client.issuer if parts.provider else None

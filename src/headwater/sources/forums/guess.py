@@ -56,7 +56,12 @@ _NO_NAME = re.compile(
 _AGE = re.compile(
     r"\W*\b(?:an?|\d+)\+?\s*(?:seconds?|mins?|minutes?|hours?|hrs?|days?|weeks?|months?|years?|yrs?)\s+ago\b.*$"
 )
-_UNREAD = frozenset({"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head"})
+_UNREAD = frozenset(
+    {"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head", "nav", "dialog"}
+)
+_WORDLESS = frozenset({"meta", "link"})  # what they say of a post is not what its author wrote
+_NOTICE = re.compile(r"cookie|consent|onetrust|gdpr|newsletter|paywall", re.IGNORECASE)
+_OPENING = re.compile(r"(?:post|topic|thread|question|op|opening)[-_]?(?:content|body|text|message)", re.IGNORECASE)
 _TEXT_NAMES = re.compile(
     r"body|content|text|message|msg|(?<!col-)\bmd\b(?!-\d)|prose|markdown|comment|cooked|itemprop", re.IGNORECASE
 )
@@ -96,7 +101,7 @@ class Tree:
                 if parent >= 0:
                     self.letters[parent] += len((node.text_content or "").strip())
                 continue
-            if not node.is_element_node or node.tag in _UNREAD or (parent < 0 and self.elements):
+            if not node.is_element_node or _is_unread(node) or (parent < 0 and self.elements):
                 continue
             if len(self.elements) == MAX_ELEMENTS:
                 return
@@ -129,6 +134,15 @@ class Tree:
         return end
 
 
+def _is_unread(node: LexborNode) -> bool:
+    """Whether an element has nothing that people wrote: what is not shown, menus, and boxes that ask for consent."""
+    if node.tag in _UNREAD or node.tag in _FRAME:
+        return node.tag in _UNREAD
+    attributes = node.attributes
+    named = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
+    return bool(_NOTICE.search(named)) or attributes.get("role") in ("navigation", "dialog", "alertdialog")
+
+
 def _element(node: LexborNode, parent: int) -> Element:
     attributes = node.attributes
     classes = tuple((attributes.get("class") or "").split()[:MAX_CLASSES])
@@ -158,7 +172,7 @@ def guess_thread(page: ForumPage, item: Item, zone: int | None) -> Page | None:
 def _likeliest(tree: Tree) -> list[int]:
     groups: dict[str, list[int]] = {}
     for index, element in enumerate(tree.elements):
-        for name in element.classes:
+        for name in element.classes if element.node.tag not in _WORDLESS else ():
             groups.setdefault(name, []).append(index)
     best: list[int] = []
     best_score = 0.0
@@ -167,8 +181,17 @@ def _likeliest(tree: Tree) -> list[int]:
         score = _score(tree, name, outer)
         if score > best_score:
             best, best_score = outer, score
+    best = _with_kin(tree, groups, best)
     opening = _opening(tree, best) if best else None
     return best if opening is None else [opening, *best]
+
+
+def _with_kin(tree: Tree, groups: dict[str, list[int]], best: list[int]) -> list[int]:
+    """Returns the group with the few others that share a class with all of it: the first post lacks one at times."""
+    shared = set.intersection(*(set(tree.elements[index].classes) for index in best)) if best else set()
+    kin = [_not_nested(tree, groups[name]) for name in shared]
+    wider = [group for group in kin if set(best) < set(group) and len(group) <= len(best) + max(1, len(best) // 4)]
+    return min(wider, key=len, default=best)
 
 
 def _opening(tree: Tree, group: list[int]) -> int | None:
@@ -186,7 +209,9 @@ def _opening(tree: Tree, group: list[int]) -> int | None:
         unlinked = tree.letters[index] - tree.linked[index]
         element = tree.elements[index]
         name = f"{element.node.attributes.get('id') or ''} {' '.join(element.classes)}"
-        if unlinked > most and index not in above and tree.linked[index] < unlinked / 3 and _is_text(name):
+        # What is called the text of a post may be a list of links.
+        links = unlinked * 3 if _OPENING.search(name) else unlinked / 3
+        if unlinked > most and index not in above and tree.linked[index] < links and _is_text(name):
             best, most = index, unlinked
     return best
 
