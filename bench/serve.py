@@ -3,8 +3,9 @@
     python bench/serve.py [--posts 572] [--requests 300]
 
 The server is `headwater up --no-crawl` on SQLite. This process sends it requests over one connection, and reads its CPU
-time from /proc before and after. `/healthz` reads no table: it shows what HTTP alone costs. The figure of yarr is
-quoted, not measured here: it answered with its newest 40 items, of 572, in 0.47 ms of CPU.
+time from /proc before and after. `/healthz` reads no table: it shows what HTTP alone costs. Each path is asked of a
+server with a cache and of one without. The figure of yarr is quoted, not measured here: it answered with its newest 40
+items, of 572, in 0.47 ms of CPU.
 """
 
 from __future__ import annotations
@@ -45,9 +46,11 @@ SOURCES = 40
 STORY = 5  # every fifth post begins a story that the next source repeats and a third one tells in other words
 YARR_MS = 0.47
 WARM_UP = 30
+NEWEST = "/api/stream?limit=40"
+NOT_CACHED, UNCHANGED = " (not cached)", " (304)"
 PATHS = [
     "/healthz",
-    "/api/stream?limit=40",
+    NEWEST,
     "/api/stream?limit=40&unread=1",
     "/api/posts?limit=40",
     "/api/sources?limit=40",
@@ -61,6 +64,7 @@ class Answers(NamedTuple):
     path: str
     milliseconds: float  # of CPU, per request
     bytes: int
+    is_cached: bool = True
 
 
 def fill(db: Database, count: int) -> str:
@@ -109,10 +113,11 @@ def _decisions(ids: list[int]) -> Iterator[Decision]:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[int, int]]:
+def served(folder: Path, *, cached: bool = True) -> Iterator[tuple[int, int]]:
     """Yields a server on this folder's store: its process and its port."""
     (port,) = free_ports(1)
     given = {"HEADWATER_DATA_DIR": str(folder), "HEADWATER_PORT": str(port), "HEADWATER_LOG_LEVEL": "error"}
+    given |= {} if cached else {"HEADWATER_CACHE_MB": "0"}
     process = subprocess.Popen(
         [sys.executable, "-m", "headwater", "up", "--no-crawl"], env={**os.environ, **given}, stdout=subprocess.DEVNULL
     )
@@ -127,29 +132,45 @@ def served(folder: Path) -> Iterator[tuple[int, int]]:
 def _is_ready(port: int) -> bool:
     try:
         with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
-            return ask(connection, "/readyz", "") > 0
+            return ask(connection, "/readyz", "")[0] > 0
     except OSError:
         return False
 
 
-def ask(connection: http.client.HTTPConnection, path: str, token: str) -> int:
-    """Returns the length of the response."""
-    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+def ask(
+    connection: http.client.HTTPConnection, path: str, token: str, tag: str | None = None
+) -> tuple[int, str | None]:
+    """Returns the length of the response, and its ETag. With the tag of an earlier one, it has to be a 304."""
+    given = {"Authorization": f"Bearer {token}"} if token else {}
+    connection.request("GET", path, headers=given | ({"If-None-Match": tag} if tag else {}))
     answer = connection.getresponse()
     body = answer.read()
-    if answer.status != 200:
+    if answer.status != (304 if tag else 200):
         raise SystemExit(f"{path} answered {answer.status}: {body[:200]!r}")
-    return len(body)
+    return len(body), answer.headers.get("ETag")
 
 
-def measure(process: int, port: int, path: str, token: str, requests: int) -> Answers:
+def measure(process: int, port: int, path: str, token: str, requests: int, *, unchanged: bool = False) -> Answers:
+    """Measures requests to one path; with `unchanged`, by a client that has the response already."""
     with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        tag: str | None = None
         for _ in range(WARM_UP):
-            ask(connection, path, token)
+            _, tag = ask(connection, path, token)
         before = cpu_seconds(process)
-        length = sum(ask(connection, path, token) for _ in range(requests)) // requests
+        lengths = [ask(connection, path, token, tag if unchanged else None)[0] for _ in range(requests)]
         spent = cpu_seconds(process) - before
-    return Answers(path, spent * 1000 / requests, length)
+    return Answers(path + UNCHANGED * unchanged, spent * 1000 / requests, sum(lengths) // requests)
+
+
+def measure_all(folder: Path, token: str, requests: int) -> list[Answers]:
+    """Measures every path with and without the cache, and the newest stories for a client that has them already."""
+    found = []
+    with served(folder) as (process, port):
+        found += [measure(process, port, path, token, requests) for path in PATHS]
+        found.append(measure(process, port, NEWEST, token, requests, unchanged=True))
+    with served(folder, cached=False) as (process, port):
+        found += [measure(process, port, path, token, requests)._replace(is_cached=False) for path in PATHS]
+    return found
 
 
 def measure_jwt(folder: Path, checks: int) -> float:
@@ -186,18 +207,19 @@ def main() -> None:
         db = Database(f"sqlite:///{name}/headwater.db")
         token = fill(db, given.posts)
         db.close()
-        with served(Path(name)) as (process, port):
-            found = [measure(process, port, path, token, given.requests) for path in PATHS]
+        found = measure_all(Path(name), token, given.requests)
         jwt = measure_jwt(Path(name), given.requests)
     if given.json:
-        print(json.dumps({one.path: one.milliseconds for one in found} | {"jwt": jwt}))
+        costs = {one.path + NOT_CACHED * (not one.is_cached): one.milliseconds for one in found}
+        print(json.dumps(costs | {"jwt": jwt}))
         return
     print(f"{given.posts} posts of {SOURCES} sources, {given.requests} requests each\n")
-    print(f"{'':32}{'CPU ms':>8}{'bytes':>10}")
+    print(f"{'':44}{'CPU ms':>8}{'bytes':>10}")
     for one in found:
-        print(f"{one.path:32}{one.milliseconds:8.2f}{one.bytes:10,}")
-    print(f"{'checking a JWT (goal: 0.1)':32}{jwt:8.3f}")
-    print(f"{'yarr, newest 40 items (quoted)':32}{YARR_MS:8.2f}")
+        path = one.path + NOT_CACHED * (not one.is_cached)
+        print(f"{path:44}{one.milliseconds:8.2f}{one.bytes:10,}")
+    print(f"{'checking a JWT (goal: 0.1)':44}{jwt:8.3f}")
+    print(f"{'yarr, newest 40 items (quoted)':44}{YARR_MS:8.2f}")
 
 
 if __name__ == "__main__":

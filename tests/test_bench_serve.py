@@ -15,8 +15,7 @@ def test_every_path_is_answered_from_a_store_with_stories(tmp_path: Path) -> Non
     db = Database(f"sqlite:///{tmp_path / 'headwater.db'}")
     token = serve.fill(db, 60)
     db.close()
-    with serve.served(tmp_path) as (process, port):
-        found = [serve.measure(process, port, path, token, requests=1) for path in serve.PATHS]
-        assert serve.measure_jwt(tmp_path, checks=2) > 0
-    assert [one.path for one in found] == serve.PATHS
-    assert all(one.bytes for one in found)
+    found = serve.measure_all(tmp_path, token, requests=1)
+    assert serve.measure_jwt(tmp_path, checks=2) > 0
+    assert [one.path for one in found] == [*serve.PATHS, serve.NEWEST + serve.UNCHANGED, *serve.PATHS]
+    assert all(one.bytes for one in found if serve.UNCHANGED not in one.path)

@@ -151,12 +151,17 @@ def served(parts: Parts, port: int = 0) -> Iterator[tuple[int, Metrics]]:
         listening.close()
 
 
-def routes(headwater: Running) -> list[tuple[str, str]]:
-    """Method and path of everything the application answers."""
+def api_routes(headwater: Running) -> list[APIRoute]:
+    """The routes of everything the application answers."""
     found = []
     for one in create_app(headwater.parts).routes:
         if isinstance(one, APIRoute):
-            found += [(method, one.path) for method in one.methods]
+            found.append(one)
         else:
             assert isinstance(one, Mount), one
     return found
+
+
+def routes(headwater: Running) -> list[tuple[str, str]]:
+    """Method and path of everything the application answers."""
+    return [(method, route.path) for route in api_routes(headwater) for method in route.methods]

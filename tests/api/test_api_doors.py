@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from datetime import timedelta
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 import structlog
+from fastapi.dependencies.models import Dependant
 
-from api.running import Client, Running, routes, running
+from api.running import Client, Running, api_routes, routes, running
 from headwater.accounts import tokens
 from headwater.wire import utc_now
 from support.proxy import nginx_before
@@ -41,6 +44,21 @@ def test_without_credentials_every_door_is_closed_but_a_few(on_both: Running) ->
             status = client(method, concrete).status
             assert status == OPEN.get((method, path), 401), f"{method} {path}"
     assert on_both.stranger.get("/static/headwater.css").status == 200
+
+
+def test_no_route_waits_for_a_thread_before_it_begins(headwater: Running) -> None:
+    """FastAPI has a thread call every dependency that is not async. It did so three times for each request."""
+
+    def calls(dependant: Dependant) -> Iterator[Any]:
+        for one in dependant.dependencies:
+            yield one.call
+            yield from calls(one)
+
+    asked = [call for route in api_routes(headwater) for call in calls(route.dependant)]
+    assert asked
+    assert not [
+        call for call in asked if not iscoroutinefunction(call) and not iscoroutinefunction(type(call).__call__)
+    ]
 
 
 def test_what_does_not_exist_is_not_told_to_strangers(headwater: Running) -> None:

@@ -63,6 +63,24 @@ def test_a_first_page_that_was_asked_for_comes_from_the_cache(headwater: Running
     assert 'headwater_cache_lookups_total{found="fresh",kind="stream"}' in program.get("/metrics").text
 
 
+@pytest.mark.parametrize("path", ["/api/stream?limit=1", "/api/posts", "/api/stream?q=nothing"])
+def test_a_client_that_has_a_page_is_told_that_nothing_has_changed(headwater: Running, path: str) -> None:
+    source_id = headwater.source()
+    [a] = headwater.publish(source_id, a_post("a", score=1))
+    program = headwater.program()
+    tag = program.get(path).headers["etag"]
+    for known in (tag, f'"other", W/{tag}', "*"):
+        same = program.get(path, **{"If-None-Match": known})
+        assert (same.status, same.text, same.headers["etag"]) == (304, "", tag)
+    assert program.get(path, **{"If-None-Match": '"other"'}).status == 200
+    if "q=" in path:
+        return
+    program.patch(f"/api/posts/{a}", {"read": True})
+    after = program.get(path, **{"If-None-Match": tag})
+    assert (after.status, after.headers["etag"] == tag) == (200, False)
+    assert after.json()["items"], "what changed is sent"
+
+
 def test_every_change_shows_at_once_in_a_page_that_is_cached(headwater: Running) -> None:
     program = headwater.program()
     source = headwater.source()

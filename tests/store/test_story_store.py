@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, text
 
 from headwater.model import Decision, Reader
 from headwater.store import stories
@@ -15,7 +15,7 @@ from headwater.store.stories import folded
 from headwater.store.stories.folded import FoldSettings
 from headwater.store.tables import posts, tenants, users
 from support.posts import NOON, a_post, a_source, visited
-from support.statements import analyze
+from support.statements import analyze, recorded
 
 
 def told(conn: Connection, owner: Reader, *titles: str) -> list[int]:
@@ -210,3 +210,31 @@ def test_decisions_can_be_followed_from_a_time_on(db: Database, owner: Reader) -
             assert [member.decision.post_id for member in stories.decided_after(conn, seq)] == ids[hour:]
 
     db.write_now(work)
+
+
+def test_a_large_story_is_read_with_as_many_statements_and_as_little_text_as_a_small_one(
+    db: Database, owner: Reader
+) -> None:  # F1
+    def tell(conn: Connection, first: int, last: int) -> None:
+        """Six sources tell it in turn."""
+        for number in range(6):
+            source_id = a_source(conn, owner, f"https://paper{number}.example/feed")
+            mine = range(first + number, last, 6)
+            told = [a_post(f"{n:04}", created_at=NOON + timedelta(minutes=n)) for n in mine]
+            ids = [post.id for post in visited(conn, source_id, told, NOON + timedelta(hours=first)).posts]
+            begun = conn.execute(text("SELECT min(story_id) FROM story_members")).scalar() or ids[0]
+            rules = [(one, "first" if one == begun else "story") for one in ids]
+            stories.save(conn, [Decision(one, begun, one, rule, 0.9, "") for one, rule in rules], NOON)
+
+    def read() -> tuple[int, int]:
+        with recorded(db) as statements:
+            [story] = db.read_now(stream.page, owner)
+        assert len(story.members) == 6
+        return len(statements), len(repr(story))
+
+    db.write_now(tell, 0, 6)
+    asked, size = read()
+    db.write_now(tell, 6, 300)
+    asked_now, size_now = read()
+    assert asked_now == asked
+    assert size_now < 1.1 * size

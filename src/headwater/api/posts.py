@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
+import orjson
 from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -73,21 +75,36 @@ async def read_stream(
 ) -> PageJson[StoryJson]:
     """Posts about one event are one entry, shown as the first of them that arrived and that you may see. It stands
     where its newest telling stands that says something new. A post with replies is one entry, too (`thread`)."""
+    shape = partial(routes.page_of, StoryJson, limit=limit, cursor_of=routes.cursor_of_story)
     after = routes.position(cursor)
-    found = await posts.stream_page(parts.db, parts.cache, reader, wanted, after=after, limit=limit + 1)
-    if caller_of(request).may(SCOPE):
-        found = await parts.db.read(posts.with_signals, reader, found)
-    return routes.page_of(StoryJson, found, limit, routes.cursor_of_story)
+    if caller_of(request).may(SCOPE) and await parts.db.read(posts.owns_something, reader):
+        found = await posts.stream_page(parts.db, parts.cache, reader, wanted, after=after, limit=limit + 1)
+        body = orjson.dumps(shape(await parts.db.read(posts.with_signals, reader, found)))
+    else:
+        body = await posts.page_as_json(
+            parts.db, parts.cache, posts.STREAM_JSON, shape, reader, wanted, after=after, limit=limit + 1
+        )
+    shown: PageJson[StoryJson] = routes.tagged(request, body)
+    return shown
 
 
 @router.get("/posts", **route("List posts, newest first", "posts:read"))
 async def list_posts(
-    parts: WithParts, reader: CurrentReader, wanted: StreamFilter, cursor: Cursor = None, limit: Limit = 50
+    request: Request,
+    parts: WithParts,
+    reader: CurrentReader,
+    wanted: StreamFilter,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> PageJson[PostJson]:
     """Each post by itself, whether it is folded into a story or not."""
+    shape = partial(routes.page_of, PostJson, limit=limit, cursor_of=routes.cursor_of_post)
     after = routes.position(cursor)
-    found = await posts.posts_page(parts.db, parts.cache, reader, wanted, after=after, limit=limit + 1)
-    return routes.page_of(PostJson, found, limit, routes.cursor_of_post)
+    body = await posts.page_as_json(
+        parts.db, parts.cache, posts.POSTS_JSON, shape, reader, wanted, after=after, limit=limit + 1
+    )
+    shown: PageJson[PostJson] = routes.tagged(request, body)
+    return shown
 
 
 @router.post("/posts/mark", **route("Mark many posts", "posts:write"))

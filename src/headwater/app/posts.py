@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
+import orjson
+from msgspec import Raw
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
@@ -17,6 +19,7 @@ from headwater.errors import BadInput, NotFound
 from headwater.model import Reader
 from headwater.store import images, sources
 from headwater.store.db import Database
+from headwater.store.fleet import mentions
 from headwater.store.images import ImageRecord, SourceImages, files, queue
 from headwater.store.images import address_of as address_of
 from headwater.store.people import audit
@@ -28,9 +31,9 @@ EXPORTED_AT_ONCE = 500
 REPLIES = 50  # of a thread that are shown at once
 IMAGE_STATES = images.STATES
 # What shows in them and is no event may be a minute old: scores, numbers of comments, and the names of sources.
-STREAM: CachedKind[list[Story]] = CachedKind("stream", list[Story], fresh_for=15, stale_for=45)
-POSTS: CachedKind[list[StreamPost]] = CachedKind("posts", list[StreamPost], fresh_for=15, stale_for=45)
-Row = TypeVar("Row")
+STREAM: CachedKind[list[Story]] = CachedKind("stream_page", list[Story], fresh_for=15, stale_for=45)
+STREAM_JSON, POSTS_JSON = (CachedKind[Raw](name, Raw, fresh_for=15, stale_for=45) for name in ("stream", "posts"))
+T = TypeVar("T")
 _HASH = "9f2c4e7b1a6d8035c9e1f4a7b2d6c8e0134579bdf02468ace13579bdf02468ac"
 
 
@@ -72,26 +75,55 @@ async def stream_page(
     db: Database, cache: Cache, reader: Reader, wanted: Filter, *, after: StreamPosition | None = None, limit: int
 ) -> list[Story]:
     """Returns the next stories, the newest first. The first page comes from the cache where it can."""
-    return await _cached_page(db, cache, STREAM, read_stream, reader, wanted, after, limit)
+
+    async def read() -> list[Story]:
+        return await db.read(read_stream, reader, wanted, after=after, limit=limit)
+
+    return await _cached(db, cache, STREAM, read, reader, wanted, after, limit)
 
 
-async def _cached_page(
+async def page_as_json(
     db: Database,
     cache: Cache,
-    kind: CachedKind[list[Row]],
-    page: Callable[..., list[Row]],
+    kind: CachedKind[Raw],
+    shape: Callable[[list[Any]], object],
+    reader: Reader,
+    wanted: Filter,
+    *,
+    after: StreamPosition | None = None,
+    limit: int,
+) -> bytes:
+    """Returns a page of stories or posts as JSON, made by `shape`. The first page comes from the cache where it can."""
+    rows = read_stream if kind is STREAM_JSON else page
+
+    async def read() -> Raw:
+        return Raw(orjson.dumps(shape(await db.read(rows, reader, wanted, after=after, limit=limit))))
+
+    found: Raw = await _cached(db, cache, kind, read, reader, wanted, after, limit)
+    return bytes(found)
+
+
+async def _cached(
+    db: Database,
+    cache: Cache,
+    kind: CachedKind[T],
+    read: Callable[[], Coroutine[Any, Any, T]],
     reader: Reader,
     wanted: Filter,
     after: StreamPosition | None,
     limit: int,
-) -> list[Row]:
+) -> T:
     if after is not None or wanted.is_listed:
-        return await db.read(page, reader, wanted, after=after, limit=limit)
+        return await read()
     version = await db.read(stream.version, reader.tenant_id, reader.user_id)
     filter = blake2b(repr((wanted, limit)).encode(), digest_size=8).hexdigest()
     key = f"{kind.name}:{reader.tenant_id}:{reader.user_id}:{filter}"
-    found = await cache.get(kind, key, lambda: db.read(page, reader, wanted, limit=limit), version=version)
-    return found.value
+    return (await cache.get(kind, key, read, version=version)).value
+
+
+def owns_something(conn: Connection, reader: Reader) -> bool:
+    """Whether the reader has something that posts can name. If not, no story has signals."""
+    return mentions.owns(conn, reader)
 
 
 def with_signals(conn: Connection, reader: Reader, stories: Sequence[Story]) -> list[Story]:
@@ -108,13 +140,6 @@ def stream_view(
     follows_nothing = not stories and not sources.watched_after(conn, reader, now, after=None, limit=1)
     source = sources.watched_one(conn, reader, wanted.source_id, now) if wanted.source_id else None
     return StreamView(stories, stream.folders(conn, reader), source, follows_nothing)
-
-
-async def posts_page(
-    db: Database, cache: Cache, reader: Reader, wanted: Filter, *, after: StreamPosition | None = None, limit: int
-) -> list[StreamPost]:
-    """Returns the next posts, each by itself, the newest first. The first page comes from the cache where it can."""
-    return await _cached_page(db, cache, POSTS, page, reader, wanted, after, limit)
 
 
 def page(

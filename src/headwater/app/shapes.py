@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -32,6 +32,7 @@ Shape = TypeVar("Shape", bound=BaseModel)
 _DATE_TIME = Field(json_schema_extra={"format": "date-time"})
 Time = Annotated[str, _DATE_TIME]
 _NOTHING = object()
+_NONE: frozenset[str] = frozenset()
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _MODULES = """account crawling groups health log market people posts refresh sources stories tellings webhooks
     fleet.miners fleet.treasury fleet.portfolio fleet.telemetry"""
@@ -58,6 +59,8 @@ class PageJson(TypedDict, Generic[T]):
 
 
 def iso(moment: datetime) -> str:
+    if moment.tzinfo is UTC:
+        return f"{moment.replace(tzinfo=None).isoformat()}Z"  # in half the time: nobody asks UTC for its offset
     return moment.isoformat().replace("+00:00", "Z")
 
 
@@ -79,10 +82,10 @@ def _cell(value: object) -> object:
 
 def shaped(shape: type[T], row: object, **more: Any) -> T:
     """Makes the object of this shape from the attributes of a row. `more` are values that the row does not have."""
-    make: Callable[[object], T] = _maker(shape, frozenset(more))  # type: ignore[arg-type]
-    found = make(row)
-    if more:
-        found.update(more)  # type: ignore[attr-defined]
+    if not more:
+        return _maker(shape, _NONE)(row)  # type: ignore[arg-type, no-any-return]
+    found: T = _maker(shape, frozenset(more))(row)  # type: ignore[arg-type]
+    found.update(more)  # type: ignore[attr-defined]
     return found
 
 
@@ -156,9 +159,11 @@ def _conversion(hint: Any) -> Callable[[Any], Any] | None:
             return iso_or_none
         inner = _bare(one)
         if is_typeddict(inner):
-            return lambda row, shape=inner: None if row is None else shaped(shape, row)  # type: ignore[misc]
+            make = _maker(inner, _NONE)
+            return lambda row, make=make: None if row is None else make(row)  # type: ignore[misc]
         if get_origin(inner) is list and is_typeddict(of := _bare(get_args(inner)[0])):
-            return lambda rows, shape=of: [shaped(shape, row) for row in rows]  # type: ignore[misc]
+            make = _maker(of, _NONE)
+            return lambda rows, make=make: [make(row) for row in rows]  # type: ignore[misc]
         if get_origin(inner) is dict:
             return lambda found: None if found is None else dict(found)
     return None

@@ -21,7 +21,7 @@ from headwater.accounts.scopes import SCOPES, may
 from headwater.app.account import client_id_of
 from headwater.coordination.rate_limits import Limit, RatePlan
 from headwater.errors import Forbidden, InsufficientScope, NotSignedIn, TooOften
-from headwater.http.state import parts_of
+from headwater.http.state import at_once, parts_of
 from headwater.model import Reader
 from headwater.wire import Parts
 
@@ -128,7 +128,7 @@ def reader_of(request: Request) -> Reader:
     return caller_of(request).reader
 
 
-CurrentReader = Annotated[Reader, Depends(reader_of)]
+CurrentReader = Annotated[Reader, Depends(at_once(reader_of))]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial, wraps
+from hashlib import blake2b
 from typing import Annotated, Any, Protocol, TypeVar
 
 import orjson
@@ -33,7 +34,7 @@ from headwater.text import printable
 MAX_ID = 2**53 - 1  # every program that reads JSON can hold it
 MAX_PAGE = 200
 MAX_MARKED = 1000
-NO_CONTENT = 204
+NO_CONTENT, NOT_MODIFIED = 204, 304
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_NAMED = 10
@@ -91,7 +92,7 @@ def route(summary: str, scope: str, *refused: int) -> dict[str, Any]:
     return {"summary": summary, "dependencies": [needs(scope)], "responses": refusals(*refused)}
 
 
-def stream_filter(
+async def stream_filter(
     request: Request,
     source_id: Annotated[int | None, Query(ge=1, le=MAX_ID, description="only those of this source")] = None,
     folder: Annotated[Name | None, Query(description="only those of sources in this folder")] = None,
@@ -133,6 +134,16 @@ def page_of(
     """Returns one page of what was found as JSON. `more` are values that the rows do not have."""
     rows, next_cursor = cut_page(found, limit, cursor_of)
     return {"items": [shaped(shape, row, **more) for row in rows], "next_cursor": next_cursor}
+
+
+def tagged(request: Request, body: bytes) -> Any:
+    """Returns a response with this JSON, or a 304 if the client has it already, as its `If-None-Match` says."""
+    tag = f'"{blake2b(body, digest_size=16).hexdigest()}"'
+    headers = {"ETag": tag}
+    known = request.headers.get("if-none-match", "")
+    if tag in known or known.strip() == "*":
+        return Response(status_code=NOT_MODIFIED, headers=headers)
+    return Response(body, media_type="application/json", headers=headers)
 
 
 def cursor_of_post(post: StreamPost) -> str:

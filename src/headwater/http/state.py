@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
@@ -12,6 +13,8 @@ from headwater.events.health import Figure, judge_store
 from headwater.events.live import Live
 from headwater.http.metrics import Metrics
 from headwater.wire import Parts
+
+T = TypeVar("T")
 
 
 def parts_of(request: Request) -> Parts:
@@ -29,9 +32,19 @@ def metrics_of(request: Request) -> Metrics:
     return metrics
 
 
-WithParts = Annotated[Parts, Depends(parts_of)]
-WithLive = Annotated[Live, Depends(live_of)]
-WithMetrics = Annotated[Metrics, Depends(metrics_of)]
+def at_once(read: Callable[[Request], T]) -> Callable[[Request], Awaitable[T]]:
+    """Returns this function as a dependency that FastAPI calls at once. It has a thread call what is not `async`, which
+    takes longer than all of these together."""
+
+    async def dependency(request: Request) -> T:
+        return read(request)
+
+    return dependency
+
+
+WithParts = Annotated[Parts, Depends(at_once(parts_of))]
+WithLive = Annotated[Live, Depends(at_once(live_of))]
+WithMetrics = Annotated[Metrics, Depends(at_once(metrics_of))]
 
 
 async def figures(parts: Parts, live: Live) -> list[Figure]:

@@ -201,6 +201,11 @@ def move_scans(conn: Connection, next_id: int) -> None:
     _move_scans.once(conn, next_id, next_id)
 
 
+def owns(conn: Connection, reader: Reader) -> bool:
+    """Whether the reader has something that posts can name."""
+    return bool(_owned.all(conn, reader.tenant_id, reader.user_id))
+
+
 def of_posts(conn: Connection, reader: Reader, post_ids: Sequence[int]) -> list[Signal]:
     """Returns what these posts name of what the reader has."""
     return _of_posts.all(conn, reader.tenant_id, reader.user_id, list(post_ids))
