@@ -147,6 +147,9 @@ class NotFound(HeadwaterError, code="not_found", title="There is nothing here", 
 class AlreadyThere(HeadwaterError, code="already_there", title="It is already there", status=409): ...
 
 
+class AlreadyCorrected(HeadwaterError, code="already_corrected", title="It was corrected before", status=409): ...
+
+
 class AlreadyUndone(HeadwaterError, code="already_undone", title="It was undone before", status=409): ...
 
 

@@ -44,6 +44,7 @@ ARGUMENTS = {
     ("db", "downgrade"): ["base", "--yes"],
     ("fleet", "add"): ["--usd-per-kwh", "0.05", "--hashrate-th", "100", "--power-w", "3000"],
     ("fleet", "trade"): ["buy", "0.1", "6000"],
+    ("fleet", "correct"): ["1", "buy", "0.2", "6000"],
     ("fleet", "import"): ["machines", "{folder}/none.csv"],
     ("backup",): ["{folder}/out.backup", "--replace"],
     ("restore",): ["{folder}/none.backup"],

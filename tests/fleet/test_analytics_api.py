@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from html import unescape
 from typing import Any
 
 from api.running import Client, Running
 from fleet.taking_in import take_in
 from headwater.accounts import tokens
 from headwater.crawl.record import record_days
+from headwater.fleet import economics
 from headwater.model import MarketDay
 from headwater.store.fleet import portfolios
 from headwater.store.fleet.portfolios import Changes, Owner
@@ -96,3 +99,51 @@ def test_two_tenants_do_not_share_what_is_cached(on_both: Running) -> None:  # H
     take_in(on_both.parts)
     assert main(on_both.program())["portfolio"]["machines"]["quantity"] == 10
     assert main(stranger)["portfolio"]["machines"]["quantity"] == 0
+
+
+def test_the_figures_of_the_page_are_those_of_the_api(on_both: Running) -> None:  # E8
+    """The page works them out for each machine, the API reads what was last calculated: both come to the same."""
+    client = on_both.program()
+    client.post("/api/miners", FLEET)
+    client.post("/api/miners", {**FLEET, "site": "Hall 2", "quantity": 3, "electricity_usd_per_kwh": "0.09"})
+    client.post("/api/treasury/trade", BOUGHT, Idempotency_Key="1")
+    sold = {"side": "sell", "btc": "0.1", "usd": 9_000, "traded_at": "2024-04-01T12:00:00Z"}
+    client.post("/api/treasury/trade", sold, Idempotency_Key="2")
+    on_both.parts.db.write_now(record_days, [DAY], "test", NOON)
+    take_in(on_both.parts)
+    shown = main(client)["portfolio"]
+    page = unescape(on_both.browser().get("/fleet").text).replace("\u2212", "-")
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+    def money(text: str, digits: int = 2) -> str:
+        return f"{Decimal(text):,.{digits}f}"
+
+    machines, fifo = shown["machines"], next(one for one in shown["coins"] if one["method"] == "fifo")
+    assert f"Profit today {money(machines['profit_usd_per_day'])} USD" in words
+    assert f"revenue {money(machines['revenue_usd_per_day'])}, power {money(machines['power_usd_per_day'])}" in words
+    assert f"Hashprice {money(shown['market']['hashprice_usd_per_ph_day'])}" in words
+    assert f"Break-even power {money(shown['break_even_usd_per_kwh'], 4)}" in words
+    assert f"Inventory {money(shown['btc_inventory'], 4)} BTC cost {money(fifo['cost_usd'], 0)}" in words
+    assert f"Sales have made +{money(fifo['realised_usd'])} USD" in words
+    for site in shown["by_site"]:
+        row = next(line for line in page.split("<tr>") if line.startswith(f'<th scope="row">{site["name"]}</th>'))
+        cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)
+        figures = [site[f"{name}_usd_per_day"] for name in ("revenue", "power", "profit")]
+        assert [cells[0], *(cell.lstrip("+") for cell in cells[2:5])] == [f"{site['quantity']:,}", *map(money, figures)]
+
+
+def test_what_if_answers_as_the_economics_do(headwater: Running) -> None:  # E8
+    headwater.program().post("/api/miners", FLEET)
+    headwater.parts.db.write_now(record_days, [DAY], "test", NOON)
+    page = headwater.browser().get("/fleet?power=0.07&price=120000&difficulty=150").text.replace("\u2212", "-")
+    network = economics.Network(Decimal("150e12"), Decimal("3.125"), Decimal("0.02"), Decimal(120_000))
+    wanted = economics.day_of(
+        economics.Machines(10, Decimal(200), Decimal(3500), Decimal("0.07")),
+        economics.hashprice_usd_per_ph_day(network),
+    )
+    then = dict(re.findall(r'data-then="(profit|revenue|power)">([^<]*) USD<', page))
+    assert then == {
+        "profit": f"{wanted.profit_usd:,.2f}",
+        "revenue": f"{wanted.revenue_usd:,.2f}",
+        "power": f"{wanted.power_usd:,.2f}",
+    }

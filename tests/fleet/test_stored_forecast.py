@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from api.running import Running
+from fleet.taking_in import take_in
 from headwater import wire
 from headwater.app import market as use_cases
 from headwater.errors import NotFound
@@ -127,6 +128,24 @@ def test_the_api_has_the_forecast_or_says_what_it_needs(headwater: Running) -> N
     assert client.get(f"{path}?days=31").status == 422
     assert client.get("/api/health").json()["forecast_freshness_sec"] is not None  # E13
     assert headwater.stranger.get(path).status == 401
+
+
+def test_the_cache_has_the_forecast_until_a_day_of_the_market_changes(on_both: Running) -> None:  # E7
+    client, path, parts = on_both.program(), "/api/intelligence/forecast", on_both.parts
+    parts.db.write_now(use_cases.import_days, DAYS, "file", parts.now())
+    take_in(parts)
+    first, again = client.get(path).json(), client.get(f"{path}?days=2").json()
+    assert (first["cache_hit"], again["cache_hit"], len(again["days"])) == (False, True, 2)
+    assert {**again, "days": first["days"], "cache_hit": False} == first
+    corrected = DAYS[-30]._replace(price_usd=DAYS[-30].price_usd * 3)  # type: ignore[operator]
+    parts.db.write_now(use_cases.import_days, [corrected], "file", parts.now())
+    seen_at_once = client.get(path).json()
+    assert not seen_at_once["cache_hit"]
+    assert seen_at_once["past"] != first["past"], "what came is known at once, before the forecast is made again"
+    take_in(parts)
+    after = client.get(path).json()
+    assert (after["version"], after["cache_hit"]) == (2, False)
+    assert client.get(path).json() == {**after, "cache_hit": True}
 
 
 CONSUME_UNTIL_KILLED = """

@@ -186,6 +186,10 @@ class World:
         made: int = self.api.post("/api/miners", FLEET).json()["id"]
         return made
 
+    def trade(self) -> int:
+        made: int = self.api.post("/api/treasury/trade", TRADE, Idempotency_Key=self.new()).json()["id"]
+        return made
+
     def access_token(self) -> Answer:
         token_id, secret = self.token()
         given = {"grant_type": "client_credentials", "client_id": token_id, "client_secret": secret}
@@ -326,6 +330,12 @@ ROUTES: Mapping[tuple[str, str], Callable[[World], Answer]] = {
     ("PATCH", "/api/miners/{miner_id}"): lambda w: w.api.patch(f"/api/miners/{w.miner()}", {"quantity": 7}),
     ("DELETE", "/api/miners/{miner_id}"): lambda w: w.api("DELETE", f"/api/miners/{w.miner()}"),
     ("POST", "/api/treasury/trade"): lambda w: w.api.post("/api/treasury/trade", TRADE, Idempotency_Key=w.new()),
+    ("POST", "/api/treasury/trades/{trade_id}/correction"): lambda w: w.api.post(
+        f"/api/treasury/trades/{w.trade()}/correction", {"reason": "entered twice"}, Idempotency_Key=w.new()
+    ),
+    ("POST", "/fleet/trades/{trade_id}/correction"): lambda w: w.form(
+        f"/fleet/trades/{w.trade()}/correction", action="cancel", idempotency_key=w.new()
+    ),
     ("POST", "/oauth/token"): World.access_token,
     ("GET", "/login"): _by_link,
     ("POST", "/login"): _sign_in,
@@ -445,6 +455,8 @@ COMMANDS: Mapping[str, Callable[[World], list[Any]]] = {
     "fleet change": lambda w: [w.miner(), "--quantity", 7],
     "fleet remove": lambda w: [w.miner()],
     "fleet trade": lambda w: ["buy", "0.25", "17350.40"],
+    "fleet correct": lambda w: [w.trade(), "buy", "0.2", "17350.40"],
+    "fleet cancel": lambda w: [w.trade()],
     "fleet import": _machines,
     "pool import": _pool_list,
     "tiers apply": lambda w: [],

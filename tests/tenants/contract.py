@@ -22,7 +22,7 @@ import headwater
 from headwater.app.account import SessionBrowser
 from headwater.app.fleet.miners import MinerChange, NewMiner
 from headwater.app.fleet.telemetry import NewReading
-from headwater.app.fleet.treasury import NewTrade
+from headwater.app.fleet.treasury import NewTrade, WantedCorrection
 from headwater.app.groups import FoldConfiguration, GroupFilter
 from headwater.follow.opml import Outline
 from headwater.follow.pool import Candidate
@@ -52,6 +52,7 @@ class Ids(NamedTuple):
     webhook_id: int
     delivery_id: int
     miner_id: int
+    trade_id: int
     task_id: str
     fold_task_id: str
     content_hash: str
@@ -167,6 +168,7 @@ VALUES: Mapping[str, Any] = {
     "app.fleet.miners.add.wanted": NewMiner(model="Antminer S21", electricity_usd_per_kwh=Decimal("0.05")),
     "app.fleet.miners.change.wanted": MinerChange(quantity=9),
     "app.fleet.treasury.trade.wanted": NewTrade(side="sell", btc=Decimal("0.1"), usd=Decimal(7000)),
+    "app.fleet.treasury.correct.wanted": WantedCorrection(reason="never was"),
     "method": "fifo",
     "store.fleet.portfolios.save.saved": Saved(Decimal(1), None, Decimal(2), {}),
     "store.fleet.portfolios.save.wanted": 1,
@@ -198,6 +200,9 @@ IDS: Mapping[str, Callable[[Ids], Any]] = {
     "webhook_id": lambda ids: ids.webhook_id,
     "delivery_id": lambda ids: ids.delivery_id,
     "miner_id": lambda ids: ids.miner_id,
+    "trade_id": lambda ids: ids.trade_id,
+    "store.fleet.treasury.correction_by_key.idempotency_key": lambda ids: f"correction of {ids.user_id}",
+    "app.fleet.treasury.correct.idempotency_key": lambda ids: f"correction of {ids.user_id}",
     "miner_ids": lambda ids: [ids.miner_id],
     "app.fleet.telemetry.take.batch": lambda ids: [NewReading(ids.miner_id, NOON, 3.0)],
     "store.fleet.miners.page.after": lambda _: 0,
@@ -223,6 +228,7 @@ NEW_ADDRESS = ("store.sources.add", "follow.add.follow", "app.sources.follow_new
 FOUND_BEFORE = {
     "store.people.webhooks.ping": "a webhook",
     "store.fleet.miners.change": "machines",
+    "store.fleet.treasury.call_off": "a trade",
     "store.fleet.telemetry.save": "machines",
     "store.stories.folded.as_it_was": "a story",
     "store.stories.partings.undo": "a story",

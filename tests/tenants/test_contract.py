@@ -107,6 +107,6 @@ def test_the_two_stores_differ(stores: Stores) -> None:
     only_with_both = {row.partition(" ")[0] for row in rows[0] - rows[1]}
     personal = {"tenants", "users", "subscriptions", "post_states", "fold_settings", "webhooks", "webhook_deliveries"}
     personal |= {"user_miners", "treasury_trades", "user_portfolios", "miner_telemetry", "telemetry_hours"}
-    personal |= {"owned_subjects"}
+    personal |= {"owned_subjects", "trade_corrections"}
     assert personal | {"sources", "posts", "images", "fold_runs", "event_outbox", "visit_tasks"} <= only_with_both
     assert not rows[1] - rows[0]

@@ -18,7 +18,7 @@ from headwater.app import stories, webhooks
 from headwater.app.fleet import miners, telemetry, treasury
 from headwater.app.fleet.miners import NewMiner
 from headwater.app.fleet.telemetry import NewReading
-from headwater.app.fleet.treasury import NewTrade
+from headwater.app.fleet.treasury import NewTrade, WantedCorrection
 from headwater.consumers.mentions import note_owned
 from headwater.follow.add import follow
 from headwater.ids import uuid7
@@ -99,7 +99,7 @@ def _life(conn: Connection, reader: Reader, name: str, entries: tuple[int, int])
         post.id,
         webhook_id,
         delivery_id,
-        _desk(conn, reader),
+        *_desk(conn, reader),
         task_id,
         fold_task_id,
         content_hash,
@@ -108,16 +108,18 @@ def _life(conn: Connection, reader: Reader, name: str, entries: tuple[int, int])
     )
 
 
-def _desk(conn: Connection, reader: Reader) -> int:
-    """A mining operator's machines and coins. Returns the id of the machines."""
+def _desk(conn: Connection, reader: Reader) -> tuple[int, int]:
+    """A mining operator's machines and coins. Returns the ids of the machines and of a trade."""
     miners.ship_models(conn)
     price = Decimal("0.06")
     mine = miners.add(conn, reader, NewMiner(model="Antminer S21", quantity=3, electricity_usd_per_kwh=price), NOON)
     bought = NewTrade(side="buy", btc=Decimal("0.5"), usd=Decimal(30_000))
-    treasury.trade(conn, reader, bought, f"trade of {reader.user_id}", NOON)
+    trade = treasury.trade(conn, reader, bought, f"trade of {reader.user_id}", NOON)
+    twice = treasury.trade(conn, reader, bought, f"the same of {reader.user_id}", NOON)
+    treasury.correct(conn, reader, twice.id, WantedCorrection(), f"correction of {reader.user_id}", NOON)
     note_owned(conn, [Owner(reader.tenant_id, reader.user_id)])
     telemetry.take(conn, reader, [NewReading(mine.id, NOON, 600.0, 10_000.0)], timedelta(days=35), NOON)
-    return mine.id
+    return mine.id, trade.id
 
 
 def _fold(conn: Connection, post_ids: list[int]) -> None:

@@ -122,6 +122,7 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     "consumer": ("", "search"),
     "kind": ("", "post.stored"),
     "miner_id": ("the machines", 7),
+    "trade_id": ("the trade", 31),
     "method": ("", "fifo"),
     "Idempotency-Key": ("", "5f3a1c2b-4d6e-4f70-9a8b-1c2d3e4f5a6b"),
     "resource": ("", "person"),

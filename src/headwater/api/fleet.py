@@ -9,7 +9,15 @@ from fastapi import Header, Query
 from headwater.app.fleet import miners, portfolio, treasury
 from headwater.app.fleet.miners import MinerChange, MinerJson, MinerModelJson, MinerModelsJson, NewMiner
 from headwater.app.fleet.portfolio import AnalyticsJson
-from headwater.app.fleet.treasury import Method, NewTrade, SettledTradeJson, TradeJson, TradesJson
+from headwater.app.fleet.treasury import (
+    CorrectionJson,
+    Method,
+    NewTrade,
+    SettledTradeJson,
+    TradeJson,
+    TradesJson,
+    WantedCorrection,
+)
 from headwater.app.shapes import PageJson, shaped
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
@@ -97,6 +105,36 @@ async def list_trades(
     before = routes.id_in(cursor)
     found = await parts.db.read(treasury.page, reader, method, before=before, limit=limit + 1)
     return {"method": method, **routes.page_of(SettledTradeJson, found, limit, routes.cursor_of_row)}
+
+
+@router.post(
+    "/api/treasury/trades/{trade_id}/correction",
+    status_code=201,
+    summary="Correct or cancel a trade",
+    responses=refusals(404, 409),
+    dependencies=[needs("treasury:write")],
+)
+async def correct_trade(
+    parts: WithParts,
+    reader: CurrentReader,
+    trade_id: Id,
+    wanted: WantedCorrection,
+    idempotency_key: IdempotencyKey = "",
+) -> CorrectionJson:
+    """The trade does not count any more, and what you send as `trade` counts instead; without `trade` it is cancelled.
+    Nothing is deleted: both stay on record. It is a 409 if the trade was corrected before, and a 422 if more would be
+    sold than there is at any time. Sent again with the same `Idempotency-Key`, it is done once."""
+    done = await parts.db.write(treasury.correct, reader, trade_id, wanted, idempotency_key, parts.now())
+    return shaped(CorrectionJson, done)
+
+
+@router.get("/api/treasury/corrections", summary="List corrected trades", dependencies=[needs("treasury:read")])
+async def list_corrections(
+    parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
+) -> PageJson[CorrectionJson]:
+    """The newest first, each with the trade as it was entered and what counts instead."""
+    found = await parts.db.read(treasury.corrections, reader, before=routes.id_in(cursor), limit=limit + 1)
+    return routes.page_of(CorrectionJson, found, limit, routes.cursor_of_row)
 
 
 @router.get("/analytics/main", summary="What your machines and coins come to", dependencies=[needs("treasury:read")])

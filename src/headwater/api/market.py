@@ -30,5 +30,5 @@ async def show_forecast(
     """The price is as on the last known day, because no method that was tried knows more; what is forecast is how far
     off that may be. `past` has the ranges of the last weeks and whether they held. Without figures of the market it is
     a 404."""
-    found = await parts.db.read(market.current_forecast, parts.now())
-    return shaped(ForecastJson, found._replace(days=found.days[:days]))
+    found = await market.cached_forecast(parts.db, parts.cache, parts.now())
+    return shaped(ForecastJson, found.value._replace(days=found.value.days[:days]), cache_hit=found.is_hit)

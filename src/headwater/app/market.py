@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from headwater.app.shapes import Example, Time
+from headwater.coordination.cache import Cache, Cached, CachedKind
 from headwater.crawl.record import record_days
 from headwater.errors import BadDocument, NotFound
 from headwater.fleet.chain import latest_run
@@ -19,6 +20,7 @@ from headwater.fleet.forecast import PastRange, forecast, past_ranges
 from headwater.follow.add import Seal, follow
 from headwater.model import ForecastDay, MarketDay, Reader
 from headwater.sources import market as figures
+from headwater.store.db import Database
 from headwater.store.fleet import forecasts, market
 from headwater.store.people import audit
 
@@ -51,6 +53,9 @@ class StoredForecast(NamedTuple):
     days_old: int
     days: list[ForecastDay]
     past: list[PastRange]
+
+
+FORECAST: CachedKind[StoredForecast] = CachedKind("forecast", StoredForecast, fresh_for=1800, stale_for=1800)
 
 
 class ImportedDays(NamedTuple):
@@ -116,10 +121,19 @@ def current_forecast(conn: Connection, now: datetime) -> StoredForecast:
     )
 
 
-def forecast_version(conn: Connection) -> str:
-    """Returns what changes whenever the forecast does; empty while there is none."""
+async def cached_forecast(db: Database, cache: Cache, now: datetime) -> Cached[StoredForecast]:
+    """Returns the forecast that holds now, from the cache as long as neither it nor a day of the market has changed."""
+    version = await db.read(_forecast_version)
+    found = await cache.get(FORECAST, FORECAST.name, lambda: db.read(current_forecast, now), version=version)
+    return Cached(found.value._replace(days_old=(now.date() - found.value.made_on).days), found.is_hit)
+
+
+def _forecast_version(conn: Connection) -> str:
+    """Names what the forecast and its past are made of. Raises NotFound if there is no forecast yet."""
     made = forecasts.newest(conn)
-    return f"{made.made_on.date()}:{made.version}" if made else ""
+    if made is None:
+        raise NotFound(_NO_FORECAST)
+    return f"{made.made_on.date()}:{made.version}:{market.version(conn)}"
 
 
 def forecast_days(days: list[MarketDay], horizon: int) -> list[ForecastDay]:
@@ -173,5 +187,6 @@ class ForecastJson(TypedDict):
     model: Annotated[str, Example("as-today-1")]
     created_at: Annotated[Time, Example("2026-01-08T00:10:00Z")]
     days_old: Annotated[int, Example(1, "how many days ago that last day was")]
+    cache_hit: Annotated[bool, Example(True, "whether the cache had it")]
     days: list[ForecastDayJson]
     past: list[PastRangeJson]

@@ -12,7 +12,7 @@ import typer
 
 from headwater.app.fleet import miners, portfolio, tables, treasury
 from headwater.app.fleet.miners import MinerChange, MinerJson, MinerModelJson, NewMiner
-from headwater.app.fleet.treasury import Method, NewTrade, SettledTradeJson, TradeJson
+from headwater.app.fleet.treasury import CorrectionJson, Method, NewTrade, SettledTradeJson, TradeJson, WantedCorrection
 from headwater.app.shapes import Shape, checked, shaped
 from headwater.cli.session import Json, json_line, json_lines, opened, say, show_list, table
 from headwater.errors import BadInput
@@ -151,6 +151,47 @@ def enter_trade(
         json_line(shaped(TradeJson, entered))
     else:
         say(f"Entered trade {entered.id}.")
+
+
+TradeId = Annotated[int, typer.Argument(help="Id of the trade.", min=1)]
+Reason = Annotated[str, typer.Option(help="Why, for the record.")]
+
+
+@app.command("correct")
+def correct_trade(
+    trade_id: TradeId,
+    side: Annotated[Literal["buy", "mine", "sell"], typer.Argument(help="What happened.")],
+    btc: Annotated[str, typer.Argument(help="How many coins.")],
+    usd: Annotated[str, typer.Argument(help="What they cost or brought, fees included.")],
+    at: Annotated[str | None, typer.Option(help="When. Otherwise at the same time as before.")] = None,
+    note: Text = None,
+    reason: Reason = "",
+    key: Annotated[str | None, typer.Option(help="With the same key it is done once.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Enter what a trade should have been. The trade stays on record, and does not count any more."""
+    trade = _checked(NewTrade, {"side": side, "btc": btc, "usd": usd, "traded_at": at, "note": note})
+    _correct(trade_id, WantedCorrection(trade=trade, reason=reason), key, as_json)
+
+
+@app.command("cancel")
+def cancel_trade(
+    trade_id: TradeId,
+    reason: Reason = "",
+    key: Annotated[str | None, typer.Option(help="With the same key it is done once.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Cancel a trade that never was. It stays on record, and does not count any more."""
+    _correct(trade_id, WantedCorrection(reason=reason), key, as_json)
+
+
+def _correct(trade_id: int, wanted: WantedCorrection, key: str | None, as_json: bool) -> None:
+    with opened() as (parts, reader):
+        done = parts.db.write_now(treasury.correct, reader, trade_id, wanted, key or str(uuid.uuid4()), parts.now())
+    if as_json:
+        json_line(shaped(CorrectionJson, done))
+    else:
+        say(f"Trade {trade_id} does not count any more." + (f" Trade {done.instead.id} does." if done.instead else ""))
 
 
 @app.command("trades")

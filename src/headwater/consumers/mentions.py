@@ -12,7 +12,15 @@ from functools import lru_cache
 
 from sqlalchemy import Connection
 
-from headwater.events.catalogue import MINER_ADDED, MINER_CHANGED, MINER_REMOVED, POST_CHANGED, POST_STORED, TRADED
+from headwater.events.catalogue import (
+    MINER_ADDED,
+    MINER_CHANGED,
+    MINER_REMOVED,
+    POST_CHANGED,
+    POST_STORED,
+    TRADE_CORRECTED,
+    TRADED,
+)
 from headwater.events.delivery import Consumer
 from headwater.fleet.mentions import COIN, Subject, Vocabulary, model_name, pool_named, vocabulary
 from headwater.store.db import after_commit
@@ -25,7 +33,7 @@ from headwater.text import plain
 WINDOW = timedelta(days=30)  # how far back posts are searched for something new
 SEARCHED_AT_ONCE = 200
 MOST_CHARACTERS = 20_000  # of a post
-_OWN = frozenset(kind.name for kind in (MINER_ADDED, MINER_CHANGED, MINER_REMOVED, TRADED))
+_OWN = frozenset(kind.name for kind in (MINER_ADDED, MINER_CHANGED, MINER_REMOVED, TRADED, TRADE_CORRECTED))
 _POSTS = frozenset({POST_STORED.name, POST_CHANGED.name})
 
 

@@ -12,14 +12,21 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from headwater.events.catalogue import MARKET_UPDATED, MINER_ADDED, MINER_CHANGED, MINER_REMOVED, TRADED
+from headwater.events.catalogue import (
+    MARKET_UPDATED,
+    MINER_ADDED,
+    MINER_CHANGED,
+    MINER_REMOVED,
+    TRADE_CORRECTED,
+    TRADED,
+)
 from headwater.events.delivery import Consumer
 from headwater.store.db import after_commit
 from headwater.store.fleet import portfolios
 from headwater.store.fleet.portfolios import Changes, Owner
 from headwater.store.log.outbox import LoggedEvent
 
-OWN = frozenset(kind.name for kind in (MINER_ADDED, MINER_CHANGED, MINER_REMOVED, TRADED))
+OWN = frozenset(kind.name for kind in (MINER_ADDED, MINER_CHANGED, MINER_REMOVED, TRADED, TRADE_CORRECTED))
 
 
 def consumer(wake: Callable[[], None]) -> Consumer:

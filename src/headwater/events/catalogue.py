@@ -132,6 +132,12 @@ class TradeEvent(Payload, frozen=True):
     traded_at: Annotated[datetime, Meta(description="when, ISO 8601")]
 
 
+class CorrectionFacts(Payload, frozen=True):
+    trade_id: Annotated[int, Meta(description="the trade that does not count any more")]
+    replaced_by: Annotated[int | None, Meta(description="the trade that counts instead; null: there was none")]
+    reason: Annotated[str, Meta(description="why, as the user says")]
+
+
 class PortfolioFacts(Payload, frozen=True):
     btc_inventory: Annotated[Decimal, Meta(description="coins that are there, as text")]
     monthly_opex_usd: Annotated[Decimal, Meta(description="what power costs in a month, as text")]
@@ -250,6 +256,9 @@ MINER_ADDED = EventKind("miner.added", MachineFacts, "user_id", "A user has adde
 MINER_CHANGED = EventKind("miner.changed", MachineFacts, "user_id", "A user has changed machines.")
 MINER_REMOVED = EventKind("miner.removed", MachineEnd, "user_id", "A user has removed machines.")
 TRADED = EventKind("treasury.traded", TradeEvent, "user_id", "A user has entered a trade of coins.")
+TRADE_CORRECTED = EventKind(
+    "treasury.corrected", CorrectionFacts, "user_id", "A user has cancelled a trade, or entered another instead of it."
+)
 PORTFOLIO_RECALCULATED = EventKind(
     "portfolio.recalculated",
     PortfolioFacts,
@@ -287,6 +296,7 @@ KINDS: tuple[EventKind[Any], ...] = (
     MINER_CHANGED,
     MINER_REMOVED,
     TRADED,
+    TRADE_CORRECTED,
     PORTFOLIO_RECALCULATED,
     EVENT_DEAD,
 )

@@ -6,24 +6,29 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import Decimal
 from math import floor, log10
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from fastapi import Query, Request
+from fastapi import Form, Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from headwater.app.fleet import desk, signals
+from headwater.app.fleet import desk, signals, treasury
 from headwater.app.fleet.desk import Desk, Point, WhatIf
+from headwater.app.fleet.treasury import NewTrade, WantedCorrection
+from headwater.app.shapes import checked
 from headwater.fleet.forecast import PastRange
 from headwater.http.auth import CurrentReader, needs
+from headwater.http.routes import Id
 from headwater.http.state import WithParts
-from headwater.web.view import page_router, show
+from headwater.ids import uuid7
+from headwater.web.view import go, page_router, show
 
 WIDTH, HEIGHT = 880, 320
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 28
 CURVE_WIDTH, CURVE_HEIGHT = 420, 240
 MOST_ROWS = 500
 MOST_SIGNALS = 8
+MOST_CORRECTIONS = 20
 
 router = page_router()
 Empty = BeforeValidator(lambda given: None if given == "" else given)  # a field of the form that nobody filled in
@@ -86,6 +91,7 @@ async def fleet_page(
     now = parts.now()
     today = await parts.db.read(desk.open_desk, reader, "fifo", now)
     named = await parts.db.read(signals.newest, reader, MOST_SIGNALS)
+    corrected = await parts.db.read(treasury.corrections, reader, limit=MOST_CORRECTIONS)
     supposed = await parts.db.read(desk.open_desk, reader, "fifo", now, asked) if asked.is_asked else today
     return show(
         request,
@@ -98,11 +104,32 @@ async def fleet_page(
         fan=fan_chart(today),
         curve=curve_chart(desk.break_even_curve(today), today),
         named=named,
+        corrected=corrected,
+        new_key=uuid7,
         told=signals.told,
         why=signals.why,
         usd=usd,
         number=number,
     )
+
+
+@router.post("/fleet/trades/{trade_id}/correction", dependencies=[needs("treasury:write")])
+async def correct_trade(
+    parts: WithParts,
+    reader: CurrentReader,
+    trade_id: Id,
+    action: Annotated[Literal["correct", "cancel"], Form()],
+    idempotency_key: Annotated[str, Form()],
+    side: Annotated[str, Form()] = "",
+    btc: Annotated[str, Form()] = "",
+    usd: Annotated[str, Form()] = "",
+    reason: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    """Corrects how many coins a trade was about and what for, or cancels it. Its time stays."""
+    trade = checked(NewTrade, {"side": side, "btc": btc, "usd": usd}) if action == "correct" else None
+    wanted = checked(WantedCorrection, {"trade": trade, "reason": reason})
+    await parts.db.write(treasury.correct, reader, trade_id, wanted, idempotency_key, parts.now())
+    return go("/fleet#trades")
 
 
 def _decimal(given: float | None) -> Decimal | None:

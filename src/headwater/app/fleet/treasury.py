@@ -13,13 +13,13 @@ from typing_extensions import TypedDict
 
 from headwater.app.fleet.amounts import Btc, Usd, Words, plain
 from headwater.app.shapes import Example, Time
-from headwater.errors import BadInput, KeyReused, NotEnoughCoins
-from headwater.events.catalogue import TRADED, TradeEvent
+from headwater.errors import AlreadyCorrected, BadInput, KeyReused, NotEnoughCoins, NotFound
+from headwater.events.catalogue import TRADE_CORRECTED, TRADED, CorrectionFacts, TradeEvent
 from headwater.fleet.inventory import Method as Method
 from headwater.fleet.inventory import Settled, Trade, settle
 from headwater.model import Reader
 from headwater.store.fleet import treasury
-from headwater.store.fleet.treasury import SATOSHIS, StoredTrade, TradeFacts
+from headwater.store.fleet.treasury import SATOSHIS, StoredTrade, TradeCorrection, TradeFacts
 from headwater.store.log import outbox
 from headwater.store.people import audit
 
@@ -44,6 +44,38 @@ class NewTrade(BaseModel):
     )
     traded_at: AwareDatetime | None = Field(default=None, description="when, with a time zone; null: now")
     note: Words = Field(default="", description="anything you want to remember about it")
+
+
+class WantedCorrection(BaseModel):
+    """What should have been entered instead of a trade."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {
+                "trade": {"side": "buy", "btc": "0.025", "usd": "1735.04", "traded_at": "2026-01-07T09:30:00Z"},
+                "reason": "a place too many",
+            }
+        },
+    )
+
+    trade: NewTrade | None = Field(
+        default=None,
+        description="the trade as it was; without `traded_at`, at the same time as before; null: there was none",
+    )
+    reason: Words = Field(default="", description="why, for whoever reads the record")
+
+
+class Corrected(NamedTuple):
+    """A trade that was called off, the correction, and the trade that counts instead, if there is one."""
+
+    trade: StoredTrade
+    correction: TradeCorrection
+    instead: StoredTrade | None
+
+    @property
+    def id(self) -> int:
+        return self.correction.id
 
 
 class Entered(NamedTuple):
@@ -85,15 +117,85 @@ def enter(conn: Connection, reader: Reader, wanted: Sequence[tuple[NewTrade, str
             continue
         trades.append(treasury.add(conn, reader, _facts(one, traded_at), key, now))
         fresh.append(trades[-1])
-    if any(one.side == "sell" for one in fresh) and (short := treasury.shortage(conn, reader)):
-        missing = plain(Decimal(-short.satoshis) / SATOSHIS)
-        raise NotEnoughCoins(
-            f"{missing} BTC would be missing at {short.traded_at:%Y-%m-%d %H:%M} UTC. Nothing was entered."
-        )
+    if any(one.side == "sell" for one in fresh):
+        _refuse_shortage(conn, reader)
     outbox.append(conn, [TRADED(_event(one), once=str(one.id), reader=reader) for one in fresh], now)
     if fresh:
         audit.record(conn, reader, "trade.enter", fresh[0].id if len(fresh) == 1 else None, f"{len(fresh)} trades")
     return Entered(trades, len(fresh))
+
+
+def _refuse_shortage(conn: Connection, reader: Reader) -> None:
+    if short := treasury.shortage(conn, reader):
+        missing = plain(Decimal(-short.satoshis) / SATOSHIS)
+        raise NotEnoughCoins(
+            f"{missing} BTC would be missing at {short.traded_at:%Y-%m-%d %H:%M} UTC. Nothing was entered."
+        )
+
+
+def correct(
+    conn: Connection, reader: Reader, trade_id: int, wanted: WantedCorrection, idempotency_key: str, now: datetime
+) -> Corrected:
+    """Calls a trade off, and enters what should have been entered instead, if anything.
+
+    Nothing is overwritten: the trade stays on record with what replaced it and why. The same key with the same
+    correction returns what came of it. Raises AlreadyCorrected for a trade that was called off before, and
+    NotEnoughCoins if more would be sold than there is at any time.
+    """
+    treasury.lock(conn, reader)
+    key = _checked_key(idempotency_key)
+    before = treasury.one(conn, reader, trade_id)
+    if before is None:
+        raise NotFound(f"You have no trade {trade_id}.")
+    if done := treasury.correction_by_key(conn, reader, key):
+        return _same_correction(conn, reader, before, wanted, done)
+    if treasury.by_key(conn, reader, key):
+        raise KeyReused("The key was used for a trade. Take a new key.")
+    if done := treasury.correction_of(conn, reader, trade_id):
+        instead = f" by trade {done.replaced_by}: correct that one" if done.replaced_by else ""
+        raise AlreadyCorrected(f"Trade {trade_id} was called off before{instead}.")
+    facts = _facts_instead(before, wanted, now)
+    instead_of = treasury.add(conn, reader, facts, key, now) if facts else None
+    replaced_by = instead_of.id if instead_of else None
+    correction = treasury.call_off(conn, reader, trade_id, replaced_by, wanted.reason, key, now)
+    _refuse_shortage(conn, reader)
+    published = CorrectionFacts(trade_id=trade_id, replaced_by=replaced_by, reason=wanted.reason)
+    outbox.append(conn, [TRADE_CORRECTED(published, once=str(correction.id), reader=reader)], now)
+    audit.record(conn, reader, "trade.correct" if instead_of else "trade.cancel", trade_id, wanted.reason)
+    return Corrected(before, correction, instead_of)
+
+
+def _facts_instead(before: StoredTrade, wanted: WantedCorrection, now: datetime) -> TradeFacts | None:
+    if wanted.trade is None:
+        return None
+    facts = _facts(wanted.trade, _checked_time(wanted.trade.traded_at or before.traded_at, now))
+    if facts == before.facts:
+        raise BadInput("This is the trade as it was entered: there is nothing to correct.")
+    return facts
+
+
+def _same_correction(
+    conn: Connection, reader: Reader, before: StoredTrade, wanted: WantedCorrection, done: TradeCorrection
+) -> Corrected:
+    instead = treasury.one(conn, reader, done.replaced_by) if done.replaced_by else None
+    is_same = (
+        done.trade_id == before.id
+        and done.reason == wanted.reason
+        and (instead.facts if instead else None) == _facts_instead(before, wanted, done.created_at)
+    )
+    if not is_same:
+        raise KeyReused(f"The key was used for the correction of trade {done.trade_id}. Take a new key.")
+    return Corrected(before, done, instead)
+
+
+def corrections(conn: Connection, reader: Reader, *, before: int | None = None, limit: int) -> list[Corrected]:
+    """Returns what was corrected, the newest first."""
+    found = treasury.corrections(conn, reader, before=before, limit=limit)
+    return [
+        Corrected(trade, done, treasury.one(conn, reader, done.replaced_by) if done.replaced_by else None)
+        for done in found
+        if (trade := treasury.one(conn, reader, done.trade_id))
+    ]
 
 
 def page(
@@ -182,6 +284,16 @@ class SettledTradeJson(TypedDict):
     cost_after_usd: Annotated[
         str, Example("72110.9", "what those had cost", of=lambda one: plain(one.settled.cost_usd))
     ]
+
+
+class CorrectionJson(TypedDict):
+    """A trade that does not count any more, and the one that counts instead."""
+
+    id: Annotated[int, Example(4, of="correction.id")]
+    trade: TradeJson
+    instead: Annotated[TradeJson | None, Example(None, "null: there was no such trade")]
+    reason: Annotated[str, Example("entered twice", of="correction.reason")]
+    created_at: Annotated[Time, Example("2026-01-08T10:00:00Z", of="correction.created_at")]
 
 
 def _made(one: ListedTrade) -> str | None:

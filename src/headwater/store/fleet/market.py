@@ -41,6 +41,7 @@ _latest = portable(
     ORDER BY day DESC LIMIT 1""",
     row=DayVersion,
 )
+_changes = portable("SELECT count(*), max(stored_at), max(superseded_at) FROM market_daily")
 _versions = portable(f"{_DAY} WHERE day = ? ORDER BY version", row=DayVersion)
 _supersede = portable("UPDATE market_daily SET superseded_at = ? WHERE day = ? AND superseded_at IS NULL")
 _insert = portable(insert_into("market_daily", DayVersion._fields))
@@ -90,6 +91,12 @@ def latest(conn: Connection) -> MarketDay | None:
     """Returns the last day whose price and difficulty are known."""
     found = _latest.first(conn)
     return found.as_day() if found else None
+
+
+def version(conn: Connection) -> str:
+    """Names all that is known now: it is another name after every day that is added or corrected."""
+    [(count, stored_at, superseded_at)] = _changes.all(conn)
+    return f"{count}.{stored_at}.{superseded_at}"
 
 
 def versions(conn: Connection, day: date) -> list[DayVersion]:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from headwater.model import Reader
 from headwater.store.fleet.portfolios import Owner
+from headwater.store.fleet.treasury import COUNTS
 from headwater.store.sql import Prepared, columns, portable
 
 
@@ -84,7 +85,8 @@ _machines = portable(
     row=MachineKind,
 )
 _satoshis = portable(
-    f"SELECT COALESCE(SUM(CASE side WHEN 'sell' THEN -satoshis ELSE satoshis END), 0) FROM treasury_trades WHERE {_OWN}"
+    f"""SELECT COALESCE(SUM(CASE side WHEN 'sell' THEN -satoshis ELSE satoshis END), 0) FROM treasury_trades
+    WHERE {_OWN} AND {COUNTS}"""
 )
 _owned = portable(f"SELECT {columns(OwnedSubject)} FROM owned_subjects WHERE {_OWN}", row=OwnedSubject)
 _disown = portable("DELETE FROM owned_subjects WHERE tenant_id = ? AND user_id = ? AND subject_id = ?")

@@ -79,6 +79,8 @@ ACTIONS = {
     "tiers.apply": "gave every source its tier",
     "token.create": "made an API token",
     "token.revoke": "revoked an API token",
+    "trade.cancel": "cancelled a trade",
+    "trade.correct": "corrected a trade",
     "trade.enter": "entered a trade",
     "webhook.add": "added a webhook",
     "webhook.change": "changed a webhook",

@@ -84,6 +84,24 @@ sa.Index(
     treasury_trades.c.id,
 )
 
+# Trades that were entered wrongly: each is called off once, and what should have been entered is a trade of its own.
+# Rows are added and never changed.
+trade_corrections = table(
+    "trade_corrections",
+    own_id(),
+    *tenant_and_user(),
+    sa.Column("trade_id", BigId, nullable=False),
+    sa.Column("replaced_by", BigId),  # the trade that counts instead; None: there was no such trade
+    *required(reason=sa.Text, idempotency_key=sa.Text, created_at=Moment),
+    sa.UniqueConstraint("tenant_id", "trade_id"),
+    sa.UniqueConstraint("tenant_id", "user_id", "idempotency_key"),
+    of_user(),
+    sa.ForeignKeyConstraint(
+        ["tenant_id", "trade_id"], ["treasury_trades.tenant_id", "treasury_trades.id"], ondelete="CASCADE"
+    ),
+    sqlite_autoincrement=True,
+)
+
 # What a user's machines and coins come to. `wanted` grows with every event that changes it; `calculated` is the value
 # of `wanted` that the figures are made for.
 user_portfolios = sa.Table(

@@ -3,7 +3,8 @@ import { askForHtml } from "./api.js";
 import { followEvents } from "./events.js";
 
 const KINDS = [
-  "miner.added", "miner.changed", "miner.removed", "miner.offline", "miner.recovered", "treasury.traded", "forecast.refreshed",
+  "miner.added", "miner.changed", "miner.removed", "miner.offline", "miner.recovered", "treasury.traded",
+  "treasury.corrected", "forecast.refreshed",
 ];
 const SETTLE = 150;
 const HASHES_PER_PH_DAY = 8.64e19;
