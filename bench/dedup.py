@@ -59,6 +59,7 @@ GOALS = {
     "allsides": "F1 0.62, B3 0.80, precision 0.76",
 }
 NOT_BY_CHANCE = 0.5
+TOGETHER = "20,000 posts/s and 500 MB for both levels together, at any size"
 MONTH = 30 * 86400.0
 THRESHOLDS = (0.5, 0.7, 0.85)
 ONE_BY_ONE = 5_000
@@ -127,10 +128,14 @@ def not_by_chance(path: Path) -> tuple[int, float]:
 
 def speed(size: int, peers: dict[str, Path]) -> None:
     """Prints a line for Headwater and for each peer on made-up posts."""
+    seconds_per_post = megabytes = 0.0
     for level in ("repeats", "stories"):
         ours = _alone("speed", level, str(size), lines=_lines(size + ONE_BY_ONE))
+        seconds_per_post, megabytes = seconds_per_post + 1 / ours["posts_per_s"], megabytes + ours["peak_mb"]
         print(f"{size:9,} {f'headwater {level}':22} {ours['posts_per_s']:8,.0f} {ours['peak_mb']:6,.0f}", flush=True)
         print(f"{'':9} one post: median {ours['median_us']:.0f} us, p99 {ours['p99_us']:.0f} us", flush=True)
+    print(f"{size:9,} {'both, one after another':22} {1 / seconds_per_post:8,.0f} {megabytes:6,.0f}", flush=True)
+    print(f"{'':9} {'goal':22} {TOGETHER}", flush=True)
     texts = [text for text, _ in posts(size)] if peers else []
     for peer, python in peers.items():
         if peer == "scikit-learn" and size > MOST_FOR_SCIKIT_LEARN:

@@ -17,6 +17,7 @@ LINK = re.compile(r"https?:\S+|www\.\S+")
 SIGN = re.compile(f"[{CJK}]")
 # Before a post was seen, each word is thought to be in so many; after so many posts, in half as many.
 UNKNOWN, FEW_SEEN = 15.0, 100.0
+EVERYDAY = story_rules.EVERYDAY | {word.removesuffix("s") for word in story_rules.EVERYDAY}
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 
 
@@ -60,6 +61,8 @@ def evidence(term: str) -> float:
         return story_rules.PAIR_EVIDENCE
     if term[0].isdigit():
         return story_rules.NUMBER_EVIDENCE
+    if term in EVERYDAY:
+        return story_rules.EVERYDAY_EVIDENCE
     return (
         story_rules.PHRASE_EVIDENCE
         if len(term) >= story_rules.PHRASE_LETTERS and UNSPACED.match(term)
@@ -109,6 +112,27 @@ class ReferenceStories:
         length = math.sqrt(sum(weight * weight for weight in raw.values()))
         return {term: weight / length for term, weight in raw.items()}
 
+    def told(self, terms: dict[str, float], shared: list[str], posts: int) -> float:
+        """The evidence of shared words that are neither everyday nor parts of one name."""
+        rules, told, before = self.rules, 0.0, False
+        most = min(max(rules.everyday_share * len(self.stories), rules.least_everyday), rules.most_everyday)
+        for term in terms:
+            value = evidence(term)
+            if value == story_rules.EVERYDAY_EVIDENCE:
+                value = min(rules.everyday + posts / rules.everyday_posts, 1.0)
+            if sum(story.weights[term] > 0 for story in self.stories) > most:
+                value = 0.0
+            if (
+                before
+                and self.posts < FEW_SEEN
+                and len(shared) < 0.7 * len(terms)
+                and evidence(term) != story_rules.PAIR_EVIDENCE
+            ):
+                value *= rules.side_by_side
+            told += value if term in shared else 0.0
+            before = term in shared
+        return told
+
     def compared(
         self, terms: dict[str, float], weights: dict[str, float], story: Story, time: float
     ) -> tuple[float, float]:
@@ -118,6 +142,8 @@ class ReferenceStories:
         if story.posts >= rules.most_posts or abs(time - story.first) > rules.window:
             return 0.0, 0.0
         if sum(map(evidence, shared)) < rules.least_evidence:
+            return 0.0, 0.0
+        if self.told(terms, shared, story.posts) < rules.least_evidence:
             return 0.0, 0.0
         share = min(max((len(weights) - rules.few_terms) / (rules.many_terms - rules.few_terms), 0.0), 1.0)
         likeness = sum(weights[term] * story.weights[term] for term in shared)

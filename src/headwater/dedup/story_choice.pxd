@@ -10,8 +10,8 @@ from headwater.dedup.story_terms cimport StoryBatch, is_barred, share_of_signs
 
 cdef int BRIDGE_BITS, LOGS
 cdef unsigned long long ONE
-cdef double LOG_HALF, NUMBER_VALUE, UNKNOWN, FEW_SEEN, ONE_BRIDGE
-cdef float MOST_OUTSIDE
+cdef double LOG_HALF, NUMBER_VALUE, UNKNOWN, FEW_SEEN, MOST_OF_A_POST, ONE_BRIDGE
+cdef float MOST_OUTSIDE, PAIR_EVIDENCE, EVERYDAY_EVIDENCE
 
 cpdef decide(StoryMemory memory, StoryBatch batch)
 @cython.locals(is_new=cython.bint)
@@ -23,13 +23,17 @@ cdef void sort_by_weight(StoryMemory memory, int count) noexcept nogil
 @cython.locals(entries=int, most=int, length=int)
 cdef int how_many_to_look_up(StoryMemory memory, StoryBatch batch, int first, int count) noexcept nogil
 @cython.locals(oldest="long long", newest="long long", entry="long long", before="long long", going=int, rows=int,
-               ready=int, place=int, unknown=double)
+               ready=int, place=int, unknown=double, everyday=double)
 cdef int add_up_lists(StoryMemory memory, StoryBatch batch, int first, int looked_up) noexcept nogil
 @cython.locals(row=int, story=int, posts=float, outside=float, bit="unsigned long long")
 cdef int add_up(StoryMemory memory, int place, int rows) noexcept nogil
 @cython.locals(number=int, record="long long", size=int, value=double, length=double, bonus=double, share=double,
                signs=double, asked=double, highest=double, alike=int, likeness=double, least=double)
 cdef void find_most_probable(StoryMemory memory, StoryBatch batch, int post, int terms, int rows) noexcept nogil
+@cython.locals(at=int, count=int, is_unsure=cython.bint, evidence=double, beside=double, everyday=double, value=double,
+               before=cython.bint, is_shared=cython.bint)
+cdef double evidence_of(StoryMemory memory, unsigned long long shared, int terms,
+                        int posts) noexcept nogil
 cdef int posts_of(StoryMemory memory, long long number) noexcept nogil
 @cython.locals(shared=double, specific=double, odds=double, score=double, number=int)
 cdef void compare(StoryMemory memory, StoryBatch batch, int post, int row, double likeness, double posts,
@@ -39,8 +43,6 @@ cdef void note(StoryMemory memory, StoryBatch batch, int post, int place, int nu
 cdef bint is_own(StoryMemory memory, StoryBatch batch, int post, long long record) noexcept nogil
 @cython.locals(of_story="long long", of_post="long long", product=double, square=double, length=double)
 cdef double closeness(StoryMemory memory, StoryBatch batch, int post, long long number) noexcept nogil
-@cython.locals(specific=double)
-cdef bint is_bridge(StoryMemory memory, StoryBatch batch, int post) noexcept nogil
 @cython.locals(kept="long long", moved="long long", known=int, bridge=int, one="long long", other="long long",
                posts=int, others=int, odds=double, score=double)
 cdef void meet(StoryMemory memory, StoryBatch batch, int post, int first, int looked_up) noexcept nogil

@@ -8,7 +8,7 @@ is a bridge between the two; once enough posts have been bridges, the two storie
 from __future__ import annotations
 
 from headwater.dedup.story_memory import StoryMemory
-from headwater.dedup.story_rules import LOGS
+from headwater.dedup.story_rules import EVERYDAY_EVIDENCE, LOGS, PAIR_EVIDENCE
 from headwater.dedup.story_terms import StoryBatch
 
 try:
@@ -58,6 +58,8 @@ MOST_OUTSIDE = 150.0
 # While few posts were seen, nobody knows how common a word is: it is thought to be in so many others at first, and in
 # half as many after so many posts.
 UNKNOWN, FEW_SEEN = 15.0, 100.0
+# A post of which this share is in a story says more than a name.
+MOST_OF_A_POST = 0.7
 BRIDGE_BITS = 32
 # One post alone, however probable, does not make two stories one.
 ONE_BRIDGE = 1.0
@@ -86,7 +88,7 @@ def decide_post(memory: StoryMemory, batch: StoryBatch, post: int) -> None:
         begin_story(memory, batch.ids[post], batch.times[post], batch.sources[post])
     join(memory, batch, post)
     learn(memory, batch, post, first, count, looked_up, is_new)
-    if not is_new and is_bridge(memory, batch, post):
+    if not is_new and memory.second_score >= memory.bridge:
         meet(memory, batch, post, first, looked_up)
 
 
@@ -138,11 +140,14 @@ def add_up_lists(memory: StoryMemory, batch: StoryBatch, first: int, looked_up: 
     oldest = max(memory.next_entry - (memory.last_entry + 1), memory.oldest_entry)
     going = rows = 0
     unknown = UNKNOWN / (1.0 + memory.posts_seen / FEW_SEEN)
+    everyday = min(max(memory.everyday_share * memory.next_story, memory.least_everyday), memory.most_everyday)
     for place in range(looked_up):
         at = memory.order[place]
         newest = memory.term_newest[TERM * batch.numbers[first + at]]
         memory.list_weight[place] = memory.post_weights[at]
-        memory.list_evidence[place] = batch.evidence[first + at]
+        memory.list_evidence[place] = memory.telling[at] = batch.evidence[first + at]
+        if memory.term_lengths[2 * TERM * batch.numbers[first + at] + LENGTH] > everyday:
+            memory.telling[at] = 0.0
         memory.list_value[place] = batch.weights[first + at] * (min(batch.evidence[first + at], 1.0) or NUMBER_VALUE)
         memory.list_seen[place] = memory.term_seen[2 * TERM * batch.numbers[first + at] + SEEN] + unknown
         memory.list_term[place] = batch.numbers[first + at]
@@ -191,7 +196,7 @@ def add_up(memory: StoryMemory, place: int, rows: int) -> int:
     # About so many posts of the story have the term: each adds its weight, which was about this post's.
     posts = max(min(memory.list_share[place] / memory.list_weight[place], memory.list_seen[place]), 1.0)
     memory.tally_specific[row] += memory.list_value[place] * posts / (memory.list_seen[place] + 1.0)
-    bit = ONE << place
+    bit = ONE << memory.order[place]
     if memory.tally_terms[row] & bit:
         return rows
     memory.tally_terms[row] |= bit
@@ -227,6 +232,8 @@ def find_most_probable(memory: StoryMemory, batch: StoryBatch, post: int, terms:
         number = memory.tally_story[row]
         record = (number & memory.last_story) * RECORD
         size = memory.story_numbers[2 * record + POSTS]
+        if evidence_of(memory, memory.tally_terms[row], terms, size) < memory.least_evidence:
+            continue
         if memory.story_numbers[2 * record + NUMBER] != number or size >= memory.most_posts:
             continue
         if abs(batch.times[post] - memory.story_sums[record + FIRST]) > memory.window:
@@ -248,6 +255,29 @@ def find_most_probable(memory: StoryMemory, batch: StoryBatch, post: int, terms:
             compare(memory, batch, post, row, likeness, posts_of(memory, memory.tally_story[row]), terms)
     if memory.score < memory.threshold:
         memory.best, memory.likeness, memory.score = NONE, 0.0, 0.0
+
+
+def evidence_of(memory: StoryMemory, shared: int, terms: int, posts: int) -> float:
+    """How much the shared terms of a post, which are bits, exclude a coincidence with a story of so many posts.
+
+    Words that many stories have do not. Everyday words do so less, the more the larger the story is. Words that stand
+    side by side may be one name: while few posts were seen, what follows the first of them counts less, unless most of
+    the post is shared.
+    """
+    evidence, before, count = 0.0, False, 0
+    for at in range(terms):
+        if shared & (ONE << at) != 0:
+            count += 1
+    is_unsure = memory.posts_seen < FEW_SEEN and count < MOST_OF_A_POST * terms
+    beside = memory.side_by_side if is_unsure else 1.0
+    everyday = min(memory.everyday + posts / memory.everyday_posts, 1.0)
+    for at in range(terms):
+        is_shared = shared & (ONE << at) != 0
+        if is_shared:
+            value = everyday if memory.telling[at] == EVERYDAY_EVIDENCE else memory.telling[at]
+            evidence += value * beside if before and memory.telling[at] != PAIR_EVIDENCE else value
+        before = is_shared
+    return evidence
 
 
 def posts_of(memory: StoryMemory, number: int) -> int:
@@ -303,12 +333,6 @@ def closeness(memory: StoryMemory, batch: StoryBatch, post: int, number: int) ->
         square += memory.meanings[of_story + at] * memory.meanings[of_story + at]
         length += batch.meanings[of_post + at] * batch.meanings[of_post + at]
     return product / sqrt(square * length) if square * length > 0.0 else 0.0
-
-
-def is_bridge(memory: StoryMemory, batch: StoryBatch, post: int) -> bool:
-    """Whether a post could be in its second story as well, and not only by words that many stories have."""
-    specific = batch.logs[(2 * post + 1) * LOGS + LOGS - 1]
-    return memory.second_score >= memory.bridge and specific >= memory.least_specific
 
 
 def meet(memory: StoryMemory, batch: StoryBatch, post: int, first: int, looked_up: int) -> None:

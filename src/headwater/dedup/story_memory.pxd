@@ -12,7 +12,8 @@ cdef int RECORD, LEADER, SQUARE, FIRST, LEADER_TIME, SOURCE, NUMBER, POSTS, SEVE
 
 cdef class StoryMemory:
     cdef double threshold, window, background, short, long, signs, few_terms, many_terms, least_evidence
-    cdef double nearly, bridge, meeting, least_specific, meaning, usual_closeness, least_share
+    cdef double side_by_side, everyday, everyday_posts, everyday_share, least_everyday, most_everyday
+    cdef double nearly, bridge, meeting, meaning, usual_closeness, least_share
     cdef int most_posts, least_entries, entries_per_term, most_entries_per_term
     cdef readonly int terms, dimensions
     cdef readonly long long next_story, next_entry, oldest_entry
@@ -33,7 +34,7 @@ cdef class StoryMemory:
     cdef int[::1] order, tally_story, tally_rows, alike_rows, list_term, list_story, list_back, list_going
     cdef unsigned long long[::1] tally_terms
     cdef float[::1] tally_likeness, tally_evidence, tally_specific, tally_rarest, tally_outside, tally_value
-    cdef float[::1] list_weight, list_evidence, list_share, list_value, list_seen
+    cdef float[::1] list_weight, list_evidence, list_share, list_value, list_seen, telling
     cdef long long[::1] list_entry
     cdef int best, second
     cdef double likeness, score, second_score

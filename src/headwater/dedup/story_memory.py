@@ -67,12 +67,11 @@ class StoryMemory:
         self.short, self.long, self.signs = rules.short, rules.long, rules.signs
         self.few_terms, self.many_terms = rules.few_terms, rules.many_terms
         self.odds, self.meeting_odds = array("d", rules.odds), array("d", rules.meeting_odds)
-        self.nearly, self.bridge, self.meeting, self.least_specific = (
-            rules.nearly,
-            rules.bridge,
-            rules.meeting,
-            rules.least_specific,
-        )
+        self.nearly, self.bridge, self.meeting = rules.nearly, rules.bridge, rules.meeting
+        self.everyday_share, self.least_everyday = rules.everyday_share, rules.least_everyday
+        self.most_everyday = rules.most_everyday
+        self.everyday, self.everyday_posts = rules.everyday, rules.everyday_posts
+        self.side_by_side = rules.side_by_side
         self.most_posts = rules.most_posts
         self.least_evidence, self.least_share = rules.least_evidence, rules.least_share
         self.least_entries, self.entries_per_term = rules.least_entries, rules.entries_per_term
@@ -100,7 +99,7 @@ class StoryMemory:
         self.tally_terms = array("Q", bytes(8 * TALLY_ROWS))
         self.list_term, self.list_story, self.list_back = (array("i", bytes(4 * MOST_TERMS)) for _ in range(3))
         self.list_weight, self.list_evidence, self.list_share = (array("f", bytes(4 * MOST_TERMS)) for _ in range(3))
-        self.list_value, self.list_seen = (array("f", bytes(4 * MOST_TERMS)) for _ in range(2))
+        self.list_value, self.list_seen, self.telling = (array("f", bytes(4 * MOST_TERMS)) for _ in range(3))
         self.list_entry, self.list_going = array("q", bytes(8 * MOST_TERMS)), array("i", bytes(4 * MOST_TERMS))
         self.strongest, self.logs = array("d", bytes(8 * SHOWN)), array("d", bytes(8 * LOGS))
         self.best = self.second = NONE

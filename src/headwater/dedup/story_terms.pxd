@@ -5,7 +5,7 @@ from headwater.dedup.arrays cimport BITS, NONE, HashTable, add, find
 from headwater.dedup.spelling cimport DIGIT, SIGN
 
 cdef int LOGS, MOST_TERMS, PHRASE_LETTERS, SHORTEST_WITH_ENDING
-cdef float TITLE_WEIGHT, LEAD_WEIGHT, WORD_EVIDENCE, PAIR_EVIDENCE, PHRASE_EVIDENCE, NUMBER_EVIDENCE
+cdef float TITLE_WEIGHT, LEAD_WEIGHT, WORD_EVIDENCE, PAIR_EVIDENCE, PHRASE_EVIDENCE, NUMBER_EVIDENCE, EVERYDAY_EVIDENCE
 cdef unsigned long long FNV_START, FNV_PRIME
 
 cdef class Terms:
@@ -14,7 +14,7 @@ cdef class Terms:
     cdef int[::1] word_starts, word_ends, first
     cdef readonly int[::1] starts, numbers, begins, ends
     cdef readonly float[::1] weights, evidence
-    cdef HashTable vocabulary, common
+    cdef HashTable vocabulary, common, everyday
 
 cdef class StoryBatch:
     cdef readonly int size

@@ -15,6 +15,8 @@ from headwater.dedup.arrays import HashTable
 from headwater.dedup.spelling import Spelling
 from headwater.dedup.story_rules import (
     COMMON,
+    EVERYDAY,
+    EVERYDAY_EVIDENCE,
     LEAD_WEIGHT,
     LOGS,
     MOST_TERMS,
@@ -59,7 +61,7 @@ class Terms:
         self.starts = array("i", bytes(4 * (self.posts + 1)))
         self.numbers, self.begins, self.ends = (array("i", bytes(4 * most)) for _ in range(3))
         self.weights, self.evidence = array("f", bytes(4 * most)), array("f", bytes(4 * most))
-        self.vocabulary, self.common = vocabulary, COMMON_TERMS
+        self.vocabulary, self.common, self.everyday = vocabulary, COMMON_TERMS, EVERYDAY_TERMS
         vocabulary.make_room(most)
         with cython.nogil:
             read_posts(self)
@@ -162,7 +164,9 @@ def add_word(terms: Terms, post: int, word: int, weight: float) -> None:
         if find(terms.common, key) != NONE:
             return
     evidence = WORD_EVIDENCE
-    if terms.word_kinds[word] == DIGIT:
+    if find(terms.everyday, key) != NONE:
+        evidence = EVERYDAY_EVIDENCE
+    elif terms.word_kinds[word] == DIGIT:
         evidence = NUMBER_EVIDENCE
     elif is_phrase(terms, start, end):
         evidence = PHRASE_EVIDENCE
@@ -229,10 +233,10 @@ def is_phrase(terms: Terms, start: int, end: int) -> bool:
     return letters >= PHRASE_LETTERS
 
 
-def _common_terms() -> HashTable:
+def _table_of(listed: frozenset[str]) -> HashTable:
     table = HashTable()
     keys = array("q")
-    for word in sorted(COMMON):
+    for word in sorted(listed):
         key = FNV_START
         for byte in word.encode():
             key = extended(key, byte)
@@ -241,4 +245,5 @@ def _common_terms() -> HashTable:
     return table
 
 
-COMMON_TERMS = _common_terms()
+COMMON_TERMS = _table_of(COMMON)
+EVERYDAY_TERMS = _table_of(EVERYDAY | {word.removesuffix("s") for word in EVERYDAY})
