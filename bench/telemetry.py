@@ -108,15 +108,17 @@ def fill_year(db: Database, owner: Reader, ids: list[int], days: int = 365) -> i
     return rows
 
 
-def ask(db: Database, owner: Reader, ids: list[int], width: str, days: int, requests: int) -> float:
-    """Asks for charts of machines by chance. Returns the milliseconds that 95 of 100 need at most."""
-    chance, spent = random.Random(1), []
+def ask(db: Database, owner: Reader, ids: list[int], width: str, days: int, requests: int) -> tuple[float, float]:
+    """Asks for charts of machines by chance. Returns the milliseconds that 95 of 100 need at most, and their CPU."""
+    chance, spent, cpu = random.Random(1), list[float](), list[float]()
     for _ in range(requests):
         miner_id = chance.choice(ids)
-        began = time.perf_counter()
+        began, began_cpu = time.perf_counter(), time.process_time()
         db.read_now(telemetry.series, owner, miner_id, NOW - timedelta(days=days), NOW, width)
         spent.append(1000 * (time.perf_counter() - began))
-    return sorted(spent)[int(0.95 * len(spent))]
+        cpu.append(1000 * (time.process_time() - began_cpu))
+    place = int(0.95 * requests)
+    return sorted(spent)[place], sorted(cpu)[place]
 
 
 def main() -> None:
@@ -136,8 +138,9 @@ def main() -> None:
         )
         rows = fill_year(db, owner, ids)
         for width, days in (("1d", 365), ("1h", 365), ("10m", 2)):
-            p95 = ask(db, owner, ids, width, days, given.requests)
-            print(f"out   {days} days by {width}, beside {rows:,} rows  p95 {p95:.1f} ms  goal {WANTED_MS:.0f} ms")
+            p95, cpu = ask(db, owner, ids, width, days, given.requests)
+            print(f"out   {days} days by {width}, beside {rows:,} rows  p95 {p95:.1f} ms", end="  ")
+            print(f"({cpu:.1f} ms of our CPU)  goal {WANTED_MS:.0f} ms")
         db.close()
 
 
