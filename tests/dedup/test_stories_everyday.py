@@ -144,7 +144,7 @@ SMALL_WORDS = {
 }
 
 
-# C2: languages without a stop list
+# C2: small words of languages other than English
 @pytest.mark.parametrize("titles", SMALL_WORDS.values(), ids=SMALL_WORDS)
-def test_small_words_of_a_language_that_nobody_listed_are_no_event(titles: tuple[str, ...]) -> None:
+def test_small_words_of_other_languages_are_no_event(titles: tuple[str, ...]) -> None:
     assert joined(told(*titles)) == set()
