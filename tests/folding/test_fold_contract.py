@@ -150,6 +150,16 @@ def test_groups_are_listed_by_type_and_time(store_url: str) -> None:  # C13
         assert listed() == [similar[0]]
 
 
+def test_a_dry_run_in_batches_sees_what_its_earlier_batches_would_fold(headwater: Running) -> None:  # C12
+    ids = publish(headwater, FLOOD, ELECTION, FLOOD_AGAIN)
+    config = {"deduplication_method": "manual", "batch_size": 1}
+    run = headwater.program().post("/api/deduplicate/batch", {"post_ids": ids, "config": config}).json()
+    assert (run["status"], [(one["post_id"], one["story_id"]) for one in run["joined"]]) == (
+        "proposed",
+        [(ids[2], ids[0])],
+    )
+
+
 def test_every_story_is_listed_however_many_there_are(on_both: Running) -> None:  # C12
     papers = [on_both.source(f"https://paper{number}.example/feed") for number in range(2)]
     texts = [a_post(f"{number}", f"Notice {number}", content="") for number in range(7)]

@@ -232,8 +232,12 @@ async def fold_posts(
     *,
     batch_size: int = ROUND,
 ) -> FoldRun:
-    """Folds posts that the reader may see. Those that were decided about already are skipped."""
+    """Folds posts that the reader may see. Those that were decided about already are skipped.
+
+    What a dry run decides is not stored, so a second batch could not see the first: it is one batch.
+    """
     ids = list(dict.fromkeys(post_ids))
+    batch_size = max(batch_size, len(ids)) if how.dry else batch_size
     await db.read(check_visible, reader, ids)
     decisions: list[Decision] = []
     degraded = None
