@@ -66,7 +66,8 @@ def test_what_a_route_takes_is_still_taken(program: Client) -> None:
         ("POST", "/api/posts/mark", {"ids": [True], "read": True}),
         ("POST", "/api/queue/schedule-feed", {"feed_id": True}),
         ("POST", "/api/queue/schedule-feed", {"feed_id": 1, "force_immediate": 1}),
-        ("POST", "/api/queue/schedule-feed", {"feed_id": 1.0}),
+        ("POST", "/api/queue/schedule-feed", {"feed_id": 1.5}),
+        ("POST", "/api/queue/schedule-feed", {"feed_id": "1"}),
     ],
 )
 def test_a_value_of_another_type_is_refused(on_both: Running, method: str, path: str, body: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ def test_from_an_address_to_a_stream(headwater: Headwater, world: Web) -> None: 
     stories = headwater("stream", "--json").lines
     assert [story["title"] for story in stories] == ["second", "first"]
     story = {"story_id", "title", "excerpt", "url", "source", "published_at", "members"}
-    assert stories[0].keys() == story | {"updated_at", "state", "news", "tellings", "as_of"}
+    assert stories[0].keys() == story | {"updated_at", "state", "news", "tellings", "as_of", "thread", "signals"}
     place = {"post_id", "source_id", "source", "url", "title", "published_at", "read"}
     assert stories[0]["members"][0].keys() == place | {"rule", "score", "why", "repeat_of"}
     assert "second" in headwater("stream").out

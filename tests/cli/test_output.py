@@ -29,6 +29,7 @@ EMPTY = {
     ("keys", "list"),
     ("market", "show"),
     ("pool", "list"),
+    ("replies", "1"),
     ("tokens", "list"),
     ("webhooks", "list"),
 }

@@ -27,7 +27,7 @@ def written(page: Page) -> Any:
             "enclosures": [enclosure._asdict() for enclosure in post.enclosures],
             "images": [image._asdict() for image in post.images],
         }
-        posts.append({name: value for name, value in fields.items() if value not in (None, [], {}, "")})
+        posts.append({name: value for name, value in fields.items() if value or name == "dated"})
     facts = {name: value for name, value in page.facts._asdict().items() if value != Facts._field_defaults[name]}
     return orjson.loads(orjson.dumps({"facts": facts, "posts": posts}))
 

@@ -238,3 +238,22 @@ def test_a_large_story_is_read_with_as_many_statements_and_as_little_text_as_a_s
     asked_now, size_now = read()
     assert asked_now == asked
     assert size_now < 1.1 * size
+
+
+def test_a_source_that_tells_a_story_again_and_again_does_not_fill_it(db: Database, owner: Reader) -> None:  # F1
+    def tell(conn: Connection, source: str, first: int, last: int) -> None:
+        told = [a_post(f"{n:04}", created_at=NOON + timedelta(minutes=n)) for n in range(first, last)]
+        ids = [post.id for post in visited(conn, a_source(conn, owner, f"https://{source}.example/feed"), told).posts]
+        begun = conn.execute(text("SELECT min(story_id) FROM story_members")).scalar() or ids[0]
+        rules = [(one, "first" if one == begun else "story") for one in ids]
+        stories.save(conn, [Decision(one, begun, one, rule, 0.9, "") for one, rule in rules], NOON)
+
+    papers = ["first", "second", "third", "fourth"]
+    for minute, paper in enumerate(papers):
+        db.write_now(tell, paper, minute, minute + 1)
+    db.write_now(tell, "loud", 10, 70)
+    [story] = db.read_now(stream.page, owner)
+    assert story.tellings == 64
+    assert len(story.members) == 6
+    assert len({one.source_id for one in story.members}) == len(papers) + 1
+    assert [one.created_at for one in story.members[1:]] == sorted(one.created_at for one in story.members[1:])

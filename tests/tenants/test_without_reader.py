@@ -45,7 +45,7 @@ SHARED = {
     "app.groups.post_named": "posts are shared; whether the reader may see it is asked next",
     "app.sources.publishing": "a source is shared; that the reader follows it was asked before",
     "app.fleet.miners.models": "the catalogue of machines is the same for everybody",
-    "app.market.current_forecast": "the market is the same for everybody",
+    "app.market._forecast_version": "the market is the same for everybody",
     "store.posts.stream.version": "two numbers: the reader's own, which it is given, and the position of the log",
     "consumers.fold.StoryFolding.fold": "posts are folded once for all; that the reader may see them was asked before",
 }

@@ -34,7 +34,7 @@ Time = Annotated[str, _DATE_TIME]
 _NOTHING = object()
 _NONE: frozenset[str] = frozenset()
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-_MODULES = """account crawling groups health log market people posts refresh sources stories tellings webhooks
+_MODULES = """account crawling groups health instance log market people posts refresh sources stories tellings webhooks
     fleet.miners fleet.treasury fleet.portfolio fleet.telemetry"""
 
 

@@ -14,7 +14,16 @@ from headwater.accounts.openid import Identity, Pending, Provider
 from headwater.app import account, people
 from headwater.app.account import SessionBrowser, SignedIn
 from headwater.coordination.rate_limits import Limit
-from headwater.errors import AlreadyThere, BadInput, Forbidden, HeadwaterError, NotFound, SignInRefused, SourceFailure
+from headwater.errors import (
+    AlreadyThere,
+    BadInput,
+    Forbidden,
+    HeadwaterError,
+    NotFound,
+    NotPossibleNow,
+    SignInRefused,
+    SourceFailure,
+)
 from headwater.http import auth, routes
 from headwater.http.auth import CurrentReader, caller_of, needs
 from headwater.http.routes import Id, Line, Long, Text, Texts, Word
@@ -251,7 +260,7 @@ async def accept_invitation(
     await auth.limit_attempts(parts, browser.address or "")
     try:
         signed = await people.accept(parts.db, token, name, password, parts.now(), browser)
-    except BadInput as error:
+    except (BadInput, NotPossibleNow) as error:
         found = await parts.db.read(people.invitation, token, parts.now())
         return _invitation_page(request, parts, found, token, 422, wrong=error.detail, name=name)
     return _signed_in(parts, signed.session, "/")
@@ -295,7 +304,7 @@ async def arrange(
 ) -> Response:
     try:
         await parts.db.write(account.arrange, reader, name=name, time_zone=time_zone, theme=theme)
-    except BadInput as error:
+    except (BadInput, NotPossibleNow) as error:
         return await _account_page(request, parts, wrong=error, part="profile")
     return go("/account")
 
@@ -309,7 +318,7 @@ async def change_password(
         if email:
             await parts.db.write(people.set_own_email, reader, email)
         await account.change_password(parts.db, reader, current, new, keep=caller.session_id)
-    except (BadInput, Forbidden) as error:
+    except (BadInput, Forbidden, NotPossibleNow) as error:
         return await _account_page(request, parts, wrong=error, part="password")
     return await _account_page(request, parts, done="password")
 
@@ -330,7 +339,7 @@ async def unlink_identity(
     at = parts.provider.client.issuer if parts.provider else None
     try:
         await parts.db.write(people.unlink_identity, reader, issuer, subject, provider=at)
-    except BadInput as error:
+    except (BadInput, NotPossibleNow) as error:
         return await _account_page(request, parts, wrong=error, part="provider")
     return go("/account#provider")
 
@@ -343,7 +352,7 @@ async def create_token(
     try:
         life = int(days) if days.strip().isdigit() else None
         made = await parts.db.write(account.create_token, reader, name, parts.now(), wanted=scopes, days=life)
-    except (BadInput, Forbidden) as error:
+    except (BadInput, Forbidden, NotPossibleNow) as error:
         return await _account_page(request, parts, wrong=error, part="tokens")
     return await _account_page(request, parts, made=made)
 
@@ -427,7 +436,7 @@ async def withdraw(parts: WithParts, reader: CurrentReader, invitation_id: Id) -
 async def give_role(request: Request, parts: WithParts, reader: CurrentReader, user_id: Id, role: Word) -> Response:
     try:
         await parts.db.write(people.give_role, reader, user_id, role)
-    except BadInput as error:
+    except (BadInput, NotPossibleNow) as error:
         return await _people_page(request, parts, wrong=error)
     return go("/people")
 
@@ -436,7 +445,7 @@ async def give_role(request: Request, parts: WithParts, reader: CurrentReader, u
 async def remove(request: Request, parts: WithParts, reader: CurrentReader, user_id: Id) -> Response:
     try:
         await parts.db.write(people.remove, reader, user_id)
-    except BadInput as error:
+    except (BadInput, NotPossibleNow) as error:
         return await _people_page(request, parts, wrong=error)
     return go("/people")
 

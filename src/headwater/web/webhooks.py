@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from headwater.app import webhooks
 from headwater.app.webhooks import Created
-from headwater.errors import BadInput
+from headwater.errors import BadInput, NotPossibleNow
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.routes import Checkbox, Id, Text, Texts
@@ -49,7 +49,7 @@ async def _webhooks_page(
     reader: Reader,
     *,
     made: Created | None = None,
-    wrong: BadInput | None = None,
+    wrong: BadInput | NotPossibleNow | None = None,
     typed: str = "",
     chosen: list[str] | None = None,
 ) -> Response:
@@ -76,7 +76,7 @@ async def add(
     """Answers with the page itself instead of a redirect: the secret is shown here and never again."""
     try:
         made = await parts.db.write(webhooks.add, reader, address, kinds or [], parts.seal, parts.now())
-    except BadInput as error:
+    except (BadInput, NotPossibleNow) as error:
         return await _webhooks_page(request, parts, reader, wrong=error, typed=address, chosen=kinds)
     return await _webhooks_page(request, parts, reader, made=made)
 

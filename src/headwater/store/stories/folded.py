@@ -269,6 +269,22 @@ def _newest(level: str, news: bool) -> Prepared[_Candidate]:
 
 
 @cache
+def _of_each_source(level: str) -> Prepared[_Candidate]:
+    """Returns the query for the newest member of each source in the stories of posts. It reads all their members."""
+    group = _GROUPS[level]
+    return prepared(
+        f"""SELECT entry_id, post_id, source_id, says_new FROM (
+            SELECT own.post_id AS entry_id, m.post_id, m.source_id, m.says_new, m.created_at, ROW_NUMBER() OVER (
+                PARTITION BY own.post_id, m.source_id ORDER BY m.created_at DESC, m.post_id DESC) AS place
+            FROM story_members own {_side("own")}
+            JOIN story_members m ON m.{group} = own.{group} {_side("m")}
+            WHERE own.post_id IN (:ids) AND {_together("own", "m", group)}) ranked
+        WHERE place = 1 ORDER BY created_at DESC, post_id DESC""",
+        row=_Candidate,
+    )
+
+
+@cache
 def _arrived(level: str) -> Prepared:
     """Returns the query for the members of one story, or of the stories of posts, in the order of arrival."""
     group = _GROUPS[level]
@@ -315,6 +331,10 @@ def entries(
         return {}
     own["ids"] = [head.post_id for head in heads]
     newest = _by_entry(_newest(wanted.level, news=False).all(conn, **own, most=LOOKED_AT))
+    if crowded := [entry_id for entry_id, some in newest.items() if _is_crowded(some)]:
+        own["ids"] = crowded
+        for entry_id, some in _by_entry(_of_each_source(wanted.level).all(conn, **own)).items():
+            newest[entry_id] = [*newest[entry_id], *(one for one in some if one not in newest[entry_id])]
     own["ids"] = [head.post_id for head in heads if head.is_read]
     news = _by_entry(_newest(wanted.level, news=True).all(conn, **own, most=FEW)) if own["ids"] else {}
     chosen = {head.post_id: [head.shown_id, *most_telling(newest[head.post_id], head.shown_id)] for head in heads}
@@ -328,6 +348,11 @@ def entries(
         )
         for head in heads
     }
+
+
+def _is_crowded(newest: Sequence[_Candidate]) -> bool:
+    """Whether few sources may have driven the others out of the newest members of a story."""
+    return len(newest) == LOOKED_AT and len({one.source_id for one in newest}) <= FEW
 
 
 def most_telling(newest: Sequence[_Candidate], shown_id: int, few: int = FEW) -> list[int]:
