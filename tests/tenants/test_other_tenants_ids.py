@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Connection, select
 
@@ -18,7 +19,7 @@ from tenants.contract import Ids
 from tenants.two_tenants import fill
 
 _NO_TASK = "01900000-0000-7000-8000-000000000000"
-UNKNOWN = Ids(*range(999_001, 999_009), _NO_TASK, _NO_TASK, "f" * 64, "f" * 32, "unknown")
+UNKNOWN = Ids(*range(999_001, 999_010), _NO_TASK, _NO_TASK, "f" * 64, "f" * 32, "unknown")
 # Which of a tenant's ids stands for a parameter of a path.
 PARAMETERS = {
     "source_id": "source_id",
@@ -38,6 +39,7 @@ PARAMETERS = {
     "invitation_id": "invitation_id",
     "content_hash": "content_hash",
     "miner_id": "miner_id",
+    "trade_id": "trade_id",
     "identity_id": "identity_id",
 }
 # What is sent, or else the body would be refused before the id is looked at.
@@ -48,6 +50,7 @@ BODIES = {
     ("patch", "/api/webhooks/{webhook_id}"): {"active": False},
     ("patch", "/api/people/{user_id}"): {"role": "viewer"},
     ("patch", "/api/miners/{miner_id}"): {"quantity": 2},
+    ("post", "/api/treasury/trades/{trade_id}/correction"): {"reason": "mistyped"},
 }
 # What those who run the instance do with tenants, which are theirs to run.
 OF_THE_INSTANCE = {("patch", "/api/tenants/{tenant_id}")}
@@ -79,7 +82,7 @@ def _answer(client: Client, verb: str, path: str, ids: Ids, body: Any) -> tuple[
     """The status, and the answer without the ids that were asked for."""
     named = {name: str(getattr(ids, PARAMETERS[name])) for name in _PARAMETER.findall(path)}
     concrete = _PARAMETER.sub(lambda found: named[found[1]], path)
-    answer = client(verb.upper(), concrete, body)
+    answer = client(verb.upper(), concrete, body, Idempotency_Key=uuid4().hex)
     words = answer.text
     for value in named.values():
         words = re.sub(rf"\b{value}\b", "*", words)
@@ -154,6 +157,7 @@ def of_tenant(conn: Connection, reader: Reader) -> dict[str, list[tuple[Any, ...
 
 
 FORMS = {"/people/{user_id}/role": b"role=viewer", "/sources/{source_id}/interval": b"minutes=60",
+         "/fleet/trades/{trade_id}/correction": b"action=cancel&side=buy&btc=1&usd=1&idempotency_key=walk",
          "/webhooks/{webhook_id}/active": b"active=false", "/posts/{post_id}/mark": b"read=true"}  # fmt: skip
 
 
