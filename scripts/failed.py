@@ -21,7 +21,7 @@ def main() -> int:
         print(f"{len(failed)} failed tests are on record; from 1 to {MOST} are run again.")
         return 1
     print("These failed, and are run again one after the other:", *failed, sep="\n  ")
-    ended = subprocess.run([sys.executable, "-m", "pytest", "--last-failed", "--last-failed-no-failures", "none"])
+    ended = subprocess.run([sys.executable, "-m", "pytest", *failed])
     if ended.returncode == 0:
         print("These failed beside others and passed alone. Make them robust:", *failed, sep="\n  ")
     return ended.returncode
