@@ -14,7 +14,7 @@ from headwater.fleet.inventory import Trade, settle
 from headwater.store.fleet import portfolios, treasury
 from headwater.store.tables import event_outbox
 from headwater.wire import Parts
-from support.processes import kill, start
+from support.processes import killed_after
 
 KILLED_AFTER = (0, 7, 21, 22, 40)
 
@@ -24,16 +24,8 @@ def test_killed_again_and_again_every_trade_counts_once(parts: Parts, environ: d
     mine = NewMiner(model="Antminer T21", electricity_usd_per_kwh=Decimal("0.05"))
     parts.db.write_now(miners.add, reader, mine, parts.now())
     for last in (*KILLED_AFTER, None):
-        process = start(environ, TRADE_UNTIL_KILLED, says="trading")
-        assert process.stdout is not None
-        until = "current\n" if last is None else f"{last}\n"
-        for line in process.stdout:
-            if line == until:
-                break
-        if last is not None:
-            kill(process)
-        process.wait()
-        process.stdout.close()
+        line = "current" if last is None else str(last)
+        killed_after(environ, TRADE_UNTIL_KILLED, "trading", line, ends=last is None)
     trades = parts.db.read_now(treasury.every, reader)
     wanted = [trade_of(number) for number in range(TRADES)]
     assert [(one.side, one.btc, one.usd) for one in trades] == [(one.side, one.btc, one.usd) for one in wanted]

@@ -20,7 +20,7 @@ from headwater.model import Reader
 from headwater.store.tables import mention_scans, owned_subjects, post_mentions
 from headwater.wire import Parts
 from support.posts import NOON, a_post, a_source, visited
-from support.processes import kill, start
+from support.processes import killed_after
 from support.tenants import another_tenant
 
 FLEET = {"model": "Antminer S19 Pro", "quantity": 40, "pool": "F2Pool", "electricity_usd_per_kwh": "0.055"}
@@ -187,16 +187,8 @@ def test_killed_again_and_again_every_mention_is_noted_once(parts: Parts, enviro
     half = [a_post(str(number), is_named(number), content="") for number in range(POSTS // 2)]
     parts.db.write_now(visited, source_id, half)
     for last in (3, 11, 12, 25, None):
-        process = start(environ, NAME_UNTIL_KILLED, says="naming")
-        assert process.stdout is not None
-        until = "done\n" if last is None else f"{last}\n"
-        for line in process.stdout:
-            if line == until:
-                break
-        if last is not None:
-            kill(process)
-        process.wait()
-        process.stdout.close()
+        line = "done" if last is None else str(last)
+        killed_after(environ, NAME_UNTIL_KILLED, "naming", line, ends=last is None)
     found = parts.db.read_now(signals.newest, reader, POSTS)
     wanted = {is_named(number) for number in range(POSTS) if "Bitmain" in is_named(number)}
     assert {one.post.title for one in found} == wanted

@@ -86,3 +86,16 @@ def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.05)
+
+
+def killed_after(environ: dict[str, str], program: str, says: str, last: str, *, ends: bool) -> None:
+    """Starts a program and kills it when it prints the line `last`. With `ends` it ends by itself after that line."""
+    process = start(environ, program, says=says)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line == f"{last}\n":
+            break
+    if not ends:
+        kill(process)
+    process.wait()
+    process.stdout.close()
