@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import pickle
 import socket
+import subprocess
+import sys
 
 import pycurl
 import pytest
 
 from headwater.errors import ConnectionFailed, FetchFailed, NameUnknown, TimedOut
 from headwater.fetch.client import addresses_of
-from headwater.fetch.failures import Ended, Outage, failure, is_our_network, name_unknown, no_socket, refused
+from headwater.fetch.failures import Code, Ended, Outage, failure, is_our_network, name_unknown, no_socket, refused
 
 
 def ended(host: str, code: int, message: str = "", os_errno: int = 0) -> FetchFailed:
@@ -80,6 +82,19 @@ def test_a_failure_keeps_whose_it_was_across_processes() -> None:
     error = no_route("b")
     judged(outage, no_route("a"), error)
     assert is_our_network(pickle.loads(pickle.dumps(error)))
+
+
+def test_our_names_of_codes_are_those_of_libcurl() -> None:
+    named = {code.name: getattr(pycurl, f"E_{code.name}") for code in Code if hasattr(pycurl, f"E_{code.name}")}
+    assert named == {name: Code[name].value for name in named}
+    assert set(Code.__members__) - set(named) == {"CLOSED", "WEIRD_SERVER_REPLY", "HTTP2_STREAM", "TOO_LARGE"}
+
+
+def test_libcurl_is_loaded_by_the_first_request() -> None:
+    loaded = "import sys, headwater.cli.commands, headwater.fetch.client; print('pycurl' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "False\n"
+    )
 
 
 @pytest.mark.parametrize("code", range(1, 110))

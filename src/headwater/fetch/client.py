@@ -11,18 +11,19 @@ import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
-
-import pycurl
 
 from headwater.errors import FetchFailed, NameUnknown, TimedOut, TooManyRedirects
 from headwater.fetch import failures, hops
-from headwater.fetch.curl import OK, Handle, Options, Transfers, trusted_certificates
+from headwater.fetch.failures import Code
 from headwater.fetch.guard import AddressGuard
 from headwater.fetch.hops import Hop
 from headwater.model import Request, Response
 from headwater.waiting import Slots
+
+if TYPE_CHECKING:  # the first request loads it: libcurl takes 6 MB
+    from headwater.fetch.curl import Handle, Transfers
 
 MAX_BYTES = 10 * 1024 * 1024
 _LOOKUP_AGAIN_SECONDS = 2.0
@@ -43,6 +44,17 @@ class FetchAnswer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
+
+
+class Options(NamedTuple):
+    """The options that are the same for every transfer of a client. Without a `ca_file`, the machine's own is used."""
+
+    guard: AddressGuard
+    user_agent: str
+    connect_timeout: float
+    proxy: str
+    ca_file: str | None
+    resolve: tuple[str, ...]
 
 
 class Client:
@@ -68,9 +80,7 @@ class Client:
         resolve: Sequence[str] = (),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._options = Options(
-            guard, user_agent, connect_timeout, proxy or "", ca_file or trusted_certificates(), tuple(resolve)
-        )
+        self._options = Options(guard, user_agent, connect_timeout, proxy or "", ca_file, tuple(resolve))
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._max_redirects = max_redirects
@@ -144,13 +154,15 @@ class Client:
             return answer, deadline - loop.time()
 
     async def _exchange(self, hop: Hop, limits: FetchLimits, left: float) -> FetchAnswer:
-        transfers = self._transfers = self._transfers or Transfers(self._max_connections)
-        handle = self._idle.pop() if self._idle else Handle(self._options, transfers.lend)
+        from headwater.fetch import curl
+
+        transfers = self._transfers = self._transfers or curl.Transfers(self._max_connections)
+        handle = self._idle.pop() if self._idle else curl.Handle(self._options, transfers.lend)
         keep = False
         try:
             handle.prepare(hop, limits.max_bytes, left)
             code, message = await transfers.run(handle.easy)
-            if code != OK:
+            if code != Code.OK:
                 raise await self._why(hop, handle, limits, code, message)
             keep = handle.reusable and not self._closed
             return FetchAnswer(*handle.answer())
@@ -165,9 +177,9 @@ class Client:
             return failures.refused(hop.host, handle.refusal)
         if handle.own_errno:
             return failures.no_socket(handle.own_errno)
-        if code == pycurl.E_COULDNT_RESOLVE_HOST:
+        if code == Code.COULDNT_RESOLVE_HOST:
             return await self._why_unresolved(hop)
-        os_errno = handle.easy.getinfo(pycurl.OS_ERRNO)
+        os_errno = handle.os_errno
         through_proxy = bool(self._options.proxy)
         return failures.failure(failures.Ended(hop.host, code, message, os_errno, *limits, through_proxy))
 

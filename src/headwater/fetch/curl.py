@@ -13,16 +13,18 @@ import selectors
 import ssl
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from io import BytesIO
 from math import inf
 from socket import socket
-from typing import Any, NamedTuple
+from typing import Any
 
 import pycurl
 
 from headwater.errors import AnswerBroken
 from headwater.fetch.body import ACCEPTED
-from headwater.fetch.guard import AddressGuard
+from headwater.fetch.client import Options
+from headwater.fetch.failures import Code
 from headwater.fetch.hops import Hop
 
 _BUFFER_BYTES = 65536
@@ -39,20 +41,7 @@ MAX_HEAD_LINES = 500
 _CONTROLS = bytes(byte for byte in (*range(0x20), 0x7F) if byte not in b"\r\n")
 _TO_SPACES = bytes.maketrans(_CONTROLS, b" " * len(_CONTROLS))
 Easy = Any  # pycurl.Curl; the module has no type hints
-OK = 0
-CLOSED = -1  # our own code: `close` was called during the transfer
 _CLOSING_SECONDS = 1.0
-
-
-class Options(NamedTuple):
-    """The options that are the same for every transfer of a client."""
-
-    guard: AddressGuard
-    user_agent: str
-    connect_timeout: float
-    proxy: str
-    ca_file: str | None
-    resolve: tuple[str, ...]
 
 
 class Handle:
@@ -99,6 +88,11 @@ class Handle:
         return self.easy.getinfo(pycurl.RESPONSE_CODE), read_head(self._lines), body
 
     @property
+    def os_errno(self) -> int:
+        """The error of the system call that failed, or 0."""
+        return int(self.easy.getinfo(pycurl.OS_ERRNO))
+
+    @property
     def refusal(self) -> str | None:
         """Why the guard refused every connection; None if it allowed one, even to another address of the host."""
         return None if self._opened else self._refusal
@@ -143,9 +137,9 @@ def _configured(options: Options) -> Any:
     easy.setopt(pycurl.FOLLOWLOCATION, 0)
     easy.setopt(pycurl.SSL_VERIFYPEER, 1)
     easy.setopt(pycurl.SSL_VERIFYHOST, 2)
-    if options.ca_file:
-        easy.setopt(pycurl.CAINFO, options.ca_file)
-        easy.setopt(pycurl.PROXY_CAINFO, options.ca_file)
+    if trusted := options.ca_file or trusted_certificates():
+        easy.setopt(pycurl.CAINFO, trusted)
+        easy.setopt(pycurl.PROXY_CAINFO, trusted)
     easy.setopt(pycurl.USERAGENT, options.user_agent)
     easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(options.connect_timeout * 1000))
     easy.setopt(pycurl.BUFFERSIZE, _BUFFER_BYTES)
@@ -163,6 +157,7 @@ def _header_line(header: tuple[str, str]) -> bytes:
     return (f"{name}: {value}" if value else f"{name};").encode("latin-1")
 
 
+@cache
 def trusted_certificates() -> str | None:
     """Returns the trusted certificates. The OpenSSL in libcurl's wheel only looks where its builder had them."""
     candidates: Sequence[str | None] = (ssl.get_default_verify_paths().cafile, *_CA_FILES)
@@ -237,7 +232,7 @@ class Transfers:
     async def close(self) -> None:
         """Ends all transfers. Name lookups that hang cannot be interrupted, so it waits only briefly for them."""
         for easy in list(self._futures):
-            self._end(easy, CLOSED, "")
+            self._end(easy, Code.CLOSED, "")
         # From here on the thread below owns libcurl. Nothing else may call it, and it may not call back.
         self._closing = True
         self._loop.remove_reader(self._selector.fileno())
@@ -309,7 +304,7 @@ class Transfers:
         while waiting:
             waiting, good, bad = self._multi.info_read()
             for easy in good:
-                self._end(easy, OK, "")
+                self._end(easy, Code.OK, "")
             for easy, code, message in bad:
                 self._end(easy, code, message)
 

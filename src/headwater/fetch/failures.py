@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from enum import IntEnum
 from typing import NamedTuple
-
-import pycurl
 
 from headwater.errors import (
     AddressRefused,
@@ -18,25 +17,48 @@ from headwater.errors import (
     NameUnknown,
     TimedOut,
 )
-from headwater.fetch.curl import CLOSED
 
-# libcurl's codes that pycurl has no name for.
-_WEIRD_SERVER_REPLY, _HTTP2_STREAM, _TOO_LARGE = 8, 92, 100
+
+class Code(IntEnum):
+    """How a transfer ended, in libcurl's codes, which never change. They stand here because the first request loads
+    libcurl, and who only asks what an error means should not."""
+
+    CLOSED = -1  # our own: the client was closed during the transfer
+    OK = 0
+    UNSUPPORTED_PROTOCOL = 1
+    URL_MALFORMAT = 3
+    COULDNT_RESOLVE_PROXY = 5
+    COULDNT_RESOLVE_HOST = 6
+    COULDNT_CONNECT = 7
+    WEIRD_SERVER_REPLY = 8
+    PARTIAL_FILE = 18
+    HTTP2 = 16
+    OPERATION_TIMEDOUT = 28
+    SSL_CONNECT_ERROR = 35
+    GOT_NOTHING = 52
+    SEND_ERROR = 55
+    RECV_ERROR = 56
+    PEER_FAILED_VERIFICATION = 60
+    FILESIZE_EXCEEDED = 63
+    SSL_CACERT_BADFILE = 77
+    SSL_ISSUER_ERROR = 83
+    SSL_INVALIDCERTSTATUS = 91
+    HTTP2_STREAM = 92
+    TOO_LARGE = 100
+
 
 _BROKEN_ANSWER = frozenset(
     {
-        pycurl.E_UNSUPPORTED_PROTOCOL,  # the answer is not HTTP
-        _WEIRD_SERVER_REPLY,  # contradictory or impossible headers
-        pycurl.E_PARTIAL_FILE,
-        pycurl.E_HTTP2,
-        _HTTP2_STREAM,
-        _TOO_LARGE,  # more headers than libcurl reads
+        Code.UNSUPPORTED_PROTOCOL,  # the answer is not HTTP
+        Code.WEIRD_SERVER_REPLY,  # contradictory or impossible headers
+        Code.PARTIAL_FILE,
+        Code.HTTP2,
+        Code.HTTP2_STREAM,
+        Code.TOO_LARGE,  # more headers than libcurl reads
     }
 )
-_BAD_CERTIFICATE = frozenset(
-    {pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_ISSUER_ERROR, pycurl.E_SSL_INVALIDCERTSTATUS}
-)
-_HUNG_UP = frozenset({pycurl.E_GOT_NOTHING, pycurl.E_RECV_ERROR, pycurl.E_SEND_ERROR})
+_BAD_CERTIFICATE = frozenset({Code.PEER_FAILED_VERIFICATION, Code.SSL_ISSUER_ERROR, Code.SSL_INVALIDCERTSTATUS})
+_HUNG_UP = frozenset({Code.GOT_NOTHING, Code.RECV_ERROR, Code.SEND_ERROR})
 _NO_WAY_OUT = frozenset({errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL})
 
 
@@ -54,33 +76,33 @@ class Ended(NamedTuple):
 
 def failure(ended: Ended) -> FetchFailed:
     host, code, message = ended.host, ended.code, ended.message
-    if code == CLOSED:
+    if code == Code.CLOSED:
         return stopping()
-    if code == pycurl.E_OPERATION_TIMEDOUT:
+    if code == Code.OPERATION_TIMEDOUT:
         return _timed_out(ended)
-    if code == pycurl.E_COULDNT_CONNECT:
+    if code == Code.COULDNT_CONNECT:
         return _not_connected(ended)
     if code in _HUNG_UP and message.startswith("CONNECT tunnel"):
         return ConnectionFailed(f"The proxy did not connect to {host}: {message}.", host=host)
-    if code == pycurl.E_RECV_ERROR and not ended.os_errno:
+    if code == Code.RECV_ERROR and not ended.os_errno:
         return AnswerBroken(f"The answer of {host} cannot be used: {message}.", host=host)
     if code in _HUNG_UP:
         return ConnectionFailed(f"{host} closed the connection before its answer was complete.", host=host)
     if code in _BROKEN_ANSWER:
         return AnswerBroken(f"The answer of {host} cannot be used: {message}.", host=host)
-    if code == pycurl.E_FILESIZE_EXCEEDED:
+    if code == Code.FILESIZE_EXCEEDED:
         return AnswerTooLarge(f"The answer of {host} is larger than the limit of {ended.max_bytes:,} bytes.", host=host)
-    if code == pycurl.E_COULDNT_RESOLVE_HOST:
+    if code == Code.COULDNT_RESOLVE_HOST:
         return name_unknown(host)
-    if code == pycurl.E_COULDNT_RESOLVE_PROXY:
+    if code == Code.COULDNT_RESOLVE_PROXY:
         return _no_proxy(host)
     if code in _BAD_CERTIFICATE:
         return CertificateBad(f"The certificate of {host} cannot be verified: {message}.", host=host)
-    if code == pycurl.E_SSL_CACERT_BADFILE:
+    if code == Code.SSL_CACERT_BADFILE:
         return CertificateBad(f"The file of trusted certificates cannot be used: {message}.", host=host)
-    if code == pycurl.E_SSL_CONNECT_ERROR:
+    if code == Code.SSL_CONNECT_ERROR:
         return ConnectionFailed(f"No secure connection to {host} could be agreed on: {message}.", host=host)
-    if code == pycurl.E_URL_MALFORMAT:
+    if code == Code.URL_MALFORMAT:
         return AddressRefused(f"The address on {host} is ambiguous: {message}.", host=host)
     return FetchFailed(f"The transfer from {host} failed: {message} (curl {code}).", host=host)
 
