@@ -4,43 +4,31 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from headwater.store.tables.columns import (
-    BigId,
-    Json,
-    Moment,
-    of_user,
-    optional,
-    own_id,
-    partial_index,
-    refers_to,
-    required,
-    table,
-    tenant_and_user,
-)
+from headwater.store.tables import columns as col
 
-tenants = table(
+tenants = col.table(
     "tenants",
-    own_id(),
+    col.own_id(),
     sa.Column("name", sa.Text, nullable=False, unique=True),
-    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_at", col.Moment, nullable=False),
     # The tenant whose owners and operators run the whole instance. The first one does.
     sa.Column("runs_instance", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("plan", sa.Text),  # a name in HEADWATER_PLANS; None: the default one
 )
 
-users = table(
+users = col.table(
     "users",
-    own_id(),
-    refers_to("tenants"),
+    col.own_id(),
+    col.refers_to("tenants"),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("role", sa.String(20), nullable=False),  # owner, operator, member or viewer: see accounts/scopes.py
-    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_at", col.Moment, nullable=False),
     sa.Column("email", sa.Text),  # in lower case; None: signs in by login links alone
     sa.Column("password_hash", sa.Text),  # argon2id
     sa.Column("time_zone", sa.Text),  # None: the browser's
     sa.Column("theme", sa.String(10)),  # light or dark; None: the system's
     # Another number after each change of what is theirs: triggers set it (migration 0031).
-    sa.Column("changed", BigId, nullable=False, server_default="0"),
+    sa.Column("changed", col.BigId, nullable=False, server_default="0"),
     sa.UniqueConstraint("tenant_id", "name"),
     sa.UniqueConstraint("tenant_id", "id"),
 )
@@ -48,76 +36,76 @@ users = table(
 sa.Index("ux_users_tenant_id_email", users.c.tenant_id, users.c.email, unique=True)
 sa.Index("ix_users_email", users.c.email)
 
-api_tokens = table(
+api_tokens = col.table(
     "api_tokens",
-    own_id(),
-    *tenant_and_user(),
-    *required(kind=sa.String(10), name=sa.Text),
+    col.own_id(),
+    *col.tenant_and_user(),
+    *col.required(kind=sa.String(10), name=sa.Text),
     sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
-    sa.Column("created_at", Moment, nullable=False),
-    sa.Column("expires_at", Moment),
-    sa.Column("scopes", Json),  # None: everything that the role of its user allows
-    sa.Column("last_used_at", Moment),
+    sa.Column("created_at", col.Moment, nullable=False),
+    sa.Column("expires_at", col.Moment),
+    sa.Column("scopes", col.Json),  # None: everything that the role of its user allows
+    sa.Column("last_used_at", col.Moment),
     sa.Column("address", sa.Text),  # of the browser that a session belongs to
     sa.Column("agent", sa.Text),
-    of_user(),
+    col.of_user(),
 )
 sa.Index("ix_api_tokens_user_id", api_tokens.c.tenant_id, api_tokens.c.user_id, api_tokens.c.kind)
 sa.Index("ux_api_tokens_tenant_id_id", api_tokens.c.tenant_id, api_tokens.c.id, unique=True)
 
-invitations = table(
+invitations = col.table(
     "invitations",
-    own_id(),
-    *tenant_and_user(),  # who invited
-    *required(email=sa.Text, role=sa.String(20)),
+    col.own_id(),
+    *col.tenant_and_user(),  # who invited
+    *col.required(email=sa.Text, role=sa.String(20)),
     sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
-    *required(created_at=Moment, expires_at=Moment),
-    of_user(),
+    *col.required(created_at=col.Moment, expires_at=col.Moment),
+    col.of_user(),
 )
 sa.Index("ux_invitations_tenant_id_email", invitations.c.tenant_id, invitations.c.email, unique=True)
 
 # Who a person is at an OpenID Connect provider.
-identities = table(
+identities = col.table(
     "identities",
-    *tenant_and_user(),
-    *required(issuer=sa.Text, subject=sa.Text, created_at=Moment),
+    *col.tenant_and_user(),
+    *col.required(issuer=sa.Text, subject=sa.Text, created_at=col.Moment),
     sa.PrimaryKeyConstraint("tenant_id", "issuer", "subject"),
-    of_user(),
+    col.of_user(),
 )
 sa.Index("ix_identities_subject", identities.c.issuer, identities.c.subject)
 sa.Index("ix_identities_user_id", identities.c.tenant_id, identities.c.user_id)
 
 # Each is used once and replaced by the next of its family. If a used one comes again, somebody stole it.
-refresh_tokens = table(
+refresh_tokens = col.table(
     "refresh_tokens",
-    own_id(),
-    *tenant_and_user(),
-    sa.Column("client_id", BigId, nullable=False),
+    col.own_id(),
+    *col.tenant_and_user(),
+    sa.Column("client_id", col.BigId, nullable=False),
     sa.Column("family", sa.String(36), nullable=False),
     sa.Column("token_hash", sa.LargeBinary, nullable=False, unique=True),
-    *required(scopes=Json, created_at=Moment, expires_at=Moment),
-    sa.Column("spent_at", Moment),
-    of_user(),
+    *col.required(scopes=col.Json, created_at=col.Moment, expires_at=col.Moment),
+    sa.Column("spent_at", col.Moment),
+    col.of_user(),
     sa.ForeignKeyConstraint(["tenant_id", "client_id"], ["api_tokens.tenant_id", "api_tokens.id"], ondelete="CASCADE"),
 )
 sa.Index("ix_refresh_tokens_family", refresh_tokens.c.family)
 sa.Index("ix_refresh_tokens_client_id", refresh_tokens.c.client_id)
 
 # One row. Its number grows with every change of who may do what, so that processes know when to forget what they know.
-account_changes = table(
+account_changes = col.table(
     "account_changes",
-    own_id(),
-    sa.Column("number", BigId, nullable=False),
+    col.own_id(),
+    sa.Column("number", col.BigId, nullable=False),
 )
 
 # Who changed what: see store/people/audit.py. It outlives the people and tenants that it is about.
-audit_log = table(
+audit_log = col.table(
     "audit_log",
-    own_id(),
-    sa.Column("tenant_id", BigId, nullable=False),
-    sa.Column("user_id", BigId),  # NULL: somebody who runs the instance and is of another tenant
+    col.own_id(),
+    sa.Column("tenant_id", col.BigId, nullable=False),
+    sa.Column("user_id", col.BigId),  # NULL: somebody who runs the instance and is of another tenant
     sa.Column("user_name", sa.Text),
-    sa.Column("at", Moment, nullable=False),
+    sa.Column("at", col.Moment, nullable=False),
     sa.Column("action", sa.Text, nullable=False),
     sa.Column("resource", sa.Text, nullable=False),
     sa.Column("resource_id", sa.Text),
@@ -130,38 +118,38 @@ audit_log = table(
 sa.Index("ix_audit_log_tenant_id", audit_log.c.tenant_id, audit_log.c.id)
 sa.Index("ix_audit_log_at", audit_log.c.at)
 
-subscriptions = table(
+subscriptions = col.table(
     "subscriptions",
-    *tenant_and_user(),
-    refers_to("sources"),
-    *optional(title=sa.Text, folder=sa.Text),
+    *col.tenant_and_user(),
+    col.refers_to("sources"),
+    *col.optional(title=sa.Text, folder=sa.Text),
     sa.Column("fold", sa.Boolean, nullable=False, server_default=sa.true()),  # False: its posts are never folded
-    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_at", col.Moment, nullable=False),
     sa.Column("interval_seconds", sa.Integer),  # how often the reader wants it to be visited; None: no wish
     sa.PrimaryKeyConstraint("tenant_id", "user_id", "source_id"),
-    of_user(),
+    col.of_user(),
 )
 sa.Index("ix_subscriptions_source_id", subscriptions.c.source_id)
 
-fold_settings = table(
+fold_settings = col.table(
     "fold_settings",
-    *tenant_and_user(),
+    *col.tenant_and_user(),
     sa.Column("level", sa.String(10), nullable=False),  # off, repeats or stories
     sa.Column("threshold", sa.Float, nullable=False),
-    sa.Column("runs", Json),  # how the runs fold that they ask for; NULL: as the server does
+    sa.Column("runs", col.Json),  # how the runs fold that they ask for; NULL: as the server does
     sa.PrimaryKeyConstraint("tenant_id", "user_id"),
-    of_user(),
+    col.of_user(),
 )
 
-post_states = table(
+post_states = col.table(
     "post_states",
-    *tenant_and_user(),
-    refers_to("posts"),
-    *optional(read_at=Moment, starred_at=Moment),
+    *col.tenant_and_user(),
+    col.refers_to("posts"),
+    *col.optional(read_at=col.Moment, starred_at=col.Moment),
     sa.PrimaryKeyConstraint("tenant_id", "user_id", "post_id"),
-    of_user(),
+    col.of_user(),
 )
-partial_index(
+col.partial_index(
     "ix_post_states_starred",
     post_states.c.tenant_id,
     post_states.c.user_id,
@@ -170,8 +158,8 @@ partial_index(
 )
 
 # Secrets that have to be used again, encrypted: see store/people/accounts.py.
-secrets = table(
+secrets = col.table(
     "secrets",
     sa.Column("name", sa.Text, primary_key=True),
-    *required(sealed=sa.LargeBinary, changed_at=Moment),
+    *col.required(sealed=sa.LargeBinary, changed_at=col.Moment),
 )
