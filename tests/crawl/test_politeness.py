@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 
 from headwater import wire
 from headwater.cli.crawl import visit_now
-from headwater.crawl.visit.shared import next_check
+from headwater.crawl.visit.steps import next_check
 from headwater.follow.add import follow
 from headwater.model import Reader, SavedVisit
 from headwater.settings import load

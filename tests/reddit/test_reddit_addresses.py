@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.crawl.visit.shared import conditional
+from headwater.crawl.visit.steps import conditional
 from headwater.follow.add import kind_and_address
 from headwater.model import Source, SourceState
 from headwater.sources import reddit

@@ -20,7 +20,7 @@ from headwater.access.budget import Access
 from headwater.access.robots import Robots
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.record import report
-from headwater.crawl.visit.shared import VisitTools
+from headwater.crawl.visit.steps import VisitTools
 from headwater.errors import NotAFeed, ReadFailed
 from headwater.model import Becoming, Facts, Image, Item, Page, Post, Reader, Request, Response, Source, SourceState
 from headwater.parse.pool import _BY_CODE

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 
 from headwater import wire
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.visit.shared import VisitTools
+from headwater.crawl.visit.steps import VisitTools
 from headwater.fetch.client import Client
 from headwater.follow.add import follow
 from headwater.ids import uuid7

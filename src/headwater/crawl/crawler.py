@@ -14,7 +14,7 @@ import structlog
 
 from headwater.crawl.record import record
 from headwater.crawl.visit import document, listing
-from headwater.crawl.visit.shared import VisitTools, failed, lease_is_too_short
+from headwater.crawl.visit.steps import VisitTools, failed, lease_is_too_short
 from headwater.errors import SourceFailure, StoreUnavailable
 from headwater.ids import current_trace, new_trace
 from headwater.model import DueSource, SavedVisit, Visit

@@ -1,6 +1,6 @@
 """What the status and the headers of an answer ask of us: refusals, pauses, and when to come back.
 
-How a 429 is handled. `judge` raises StatusRefused with what Retry-After says. `failed` in `crawl/visit/shared.py` makes
+How a 429 is handled. `judge` raises StatusRefused with what Retry-After says. `failed` in `crawl/visit/steps.py` makes
 it a visit that does not count against the source and is not repeated before that time. `pause_of` says for how long the
 whole host is left alone: the visit carries it to the store, and no process claims a source of that host before.
 """

@@ -20,7 +20,7 @@ from headwater.crawl import warm_up as warming
 from headwater.crawl.crawler import Crawler
 from headwater.crawl.images import ImageTools
 from headwater.crawl.monitors import AlertLimits
-from headwater.crawl.visit.shared import VisitTools
+from headwater.crawl.visit.steps import VisitTools
 from headwater.errors import StoreUnavailable
 from headwater.events.delivery import Consumer
 from headwater.fetch.browser import Browser

@@ -21,23 +21,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from headwater.crawl.visit.shared import (
-    LONGEST_WISH,
-    NO_FEED,
-    VisitTools,
-    admitted,
-    authorized,
-    body_hash,
-    conditional,
-    failed,
-    interval,
-    least_wait,
-    next_check,
-    send,
-    state_after,
-    take_request,
-    visit_of,
-)
+from headwater.crawl.visit import steps
+from headwater.crawl.visit.steps import VisitTools
 from headwater.errors import SourceFailure, TimedOut
 from headwater.fetch.statuses import cache_lifetime, judge
 from headwater.follow import discovery
@@ -63,36 +48,36 @@ class Findings(NamedTuple):
 
 async def visit(due: DueSource, tools: VisitTools) -> Visit:
     """Visits a document. Returns the visit as it is recorded."""
-    async with admitted(due, tools) as not_now:
+    async with steps.admitted(due, tools) as not_now:
         if not_now:
             return not_now
         started_at, started = tools.now(), time.monotonic()
         try:
             async with asyncio.timeout(tools.visit_seconds):
-                if waits := await take_request(due, tools):
+                if waits := await steps.take_request(due, tools):
                     return waits
                 found = await _find(due, tools)
         except TimeoutError:
             error = TimedOut(f"The visit took more than {tools.visit_seconds:g} s.")
-            return failed(due, error, started_at, time.monotonic() - started, tools)
+            return steps.failed(due, error, started_at, time.monotonic() - started, tools)
         except SourceFailure as error:
-            return failed(due, error, started_at, time.monotonic() - started, tools)
+            return steps.failed(due, error, started_at, time.monotonic() - started, tools)
         return _decide(due, found, started_at, time.monotonic() - started, tools)
 
 
 async def _find(due: DueSource, tools: VisitTools) -> Findings:
     """Asks, judges and parses. Raises a SourceFailure if any of it fails."""
     source, state, kind = due.source, due.state, tools.kinds[due.source.kind]
-    request = conditional(kind.first(source, state), state, tools.now())
+    request = steps.conditional(kind.first(source, state), state, tools.now())
     if due.credential:
-        request = authorized(request, tools.unseal(due.credential))
+        request = steps.authorized(request, tools.unseal(due.credential))
     response = None
     try:
         response = await _ask(kind, request, tools)
         if response.status == 304:
             return Findings(response, None, state)
-        if body_hash(response) == state.body_hash:
-            return Findings(response, None, state_after(response, state))
+        if steps.body_hash(response) == state.body_hash:
+            return Findings(response, None, steps.state_after(response, state))
         page = await tools.parsers.read(source, state, response)
     except SourceFailure as error:
         if state.body_hash is not None or not kind.at_address or not discovery.worth_a_search(error):
@@ -100,13 +85,13 @@ async def _find(due: DueSource, tools: VisitTools) -> Findings:
         return await _look_around(due, response, error, tools)
     page, cut_short = await _following_pages(due, page, tools)
     moved_to = response.moved_to if kind.at_address else None
-    return Findings(response, page, state_after(response, state), moved_to, cut_short)
+    return Findings(response, page, steps.state_after(response, state), moved_to, cut_short)
 
 
 async def _ask(kind: Kind, request: Request, tools: VisitTools) -> Response:
     """Returns the answer to a request whose slot is taken. Raises StatusRefused if the server refuses."""
     access = tools.access.get(kind.name)
-    response = await send(request, access.fetch if access else tools.fetch, partial(_wait_for_slot, kind, tools))
+    response = await steps.send(request, access.fetch if access else tools.fetch, partial(_wait_for_slot, kind, tools))
     judge(response)
     return response
 
@@ -151,7 +136,7 @@ async def _look_around(due: DueSource, page: Response | None, reason: SourceFail
         if page is None or becomes is None:
             raise
         return Findings(page, None, due.state, becomes=becomes)
-    return Findings(response, found, state_after(response, due.state), response.moved_to or response.url)
+    return Findings(response, found, steps.state_after(response, due.state), response.moved_to or response.url)
 
 
 def _decide(due: DueSource, found: Findings, started_at: datetime, seconds: float, tools: VisitTools) -> Visit:
@@ -160,7 +145,7 @@ def _decide(due: DueSource, found: Findings, started_at: datetime, seconds: floa
     if found.cut_short is None or found.page is None:
         return _succeeded(due, found, started_at, seconds, tools)
     # What came of a listing is stored even if its end was not reached. Only the watermark has to stay.
-    visit = failed(due, found.cut_short, started_at, seconds, tools)
+    visit = steps.failed(due, found.cut_short, started_at, seconds, tools)
     return visit._replace(posts=found.page.posts, facts=found.page.facts, comments=found.page.comments)
 
 
@@ -171,10 +156,10 @@ def _succeeded(due: DueSource, found: Findings, started_at: datetime, seconds: f
     else:
         outcome = status = "ok" if page.posts or page.days else "empty"
     ttl = page.facts.ttl_seconds if page else None
-    now, every = tools.now(), _with_trust(interval(due, tools), due.push_trust)
-    wished = least_wait(every, wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response)))
-    again = next_check(now, max(every, wished), chance=tools.chance())
-    return visit_of(due, outcome, started_at, seconds, again)._replace(
+    now, every = tools.now(), _with_trust(steps.interval(due, tools), due.push_trust)
+    wished = steps.least_wait(every, wishes=(timedelta(seconds=ttl) if ttl else None, cache_lifetime(response)))
+    again = steps.next_check(now, max(every, wished), chance=tools.chance())
+    return steps.visit_of(due, outcome, started_at, seconds, again)._replace(
         status=status,
         not_before=now + wished,
         state=found.state,
@@ -192,8 +177,8 @@ def _changes_kind(
     due: DueSource, found: Findings, becomes: Becoming, started_at: datetime, seconds: float, tools: VisitTools
 ) -> Visit:
     """Returns the visit of a site without a feed whose pages another kind can read. The next visit is due at once."""
-    note = f"{NO_FEED}, so its pages are read, as a {tools.kinds[becomes.kind].label}."
-    return visit_of(due, "ok", started_at, seconds, tools.now())._replace(
+    note = f"{steps.NO_FEED}, so its pages are read, as a {tools.kinds[becomes.kind].label}."
+    return steps.visit_of(due, "ok", started_at, seconds, tools.now())._replace(
         facts=Facts(note=note),
         http_status=found.response.status,
         bytes=len(found.response.body),
@@ -204,4 +189,4 @@ def _changes_kind(
 
 def _with_trust(interval: timedelta, trust: int) -> timedelta:
     """Returns a longer interval where a hub pushes: polling only makes sure that it does. Once a day all the same."""
-    return max(interval, min(interval * trust, LONGEST_WISH))
+    return max(interval, min(interval * trust, steps.LONGEST_WISH))

@@ -31,24 +31,8 @@ import structlog
 
 from headwater import urls
 from headwater.crawl.record import PageTaken, record_page
-from headwater.crawl.visit import walk
-from headwater.crawl.visit.shared import (
-    NO_FEED,
-    VisitTools,
-    admitted,
-    authorized,
-    body_hash,
-    conditional,
-    deferred,
-    failed,
-    interval,
-    least_wait,
-    next_check,
-    send,
-    state_after,
-    take_request,
-    visit_of,
-)
+from headwater.crawl.visit import steps, walk
+from headwater.crawl.visit.steps import VisitTools
 from headwater.crawl.visit.walk import COMPLETED, Checkpoint
 from headwater.errors import BadInput, FetchFailed, NotAsked, NotYet, SourceFailure, StoreUnavailable, TimedOut
 from headwater.fetch.failures import is_our_network
@@ -74,7 +58,7 @@ log = structlog.get_logger()
 
 async def visit(due: DueSource, tools: VisitTools, db: Database) -> Visit:
     """Visits a list. Returns the visit as it is recorded; its pages are recorded by then."""
-    async with admitted(due, tools) as not_now:
+    async with steps.admitted(due, tools) as not_now:
         return not_now or await ListVisit(due, tools, db).run()
 
 
@@ -104,7 +88,7 @@ class ListVisit:
         tools = self._tools
         try:
             async with asyncio.timeout(tools.visit_seconds):
-                if waits := await take_request(self._due, tools):
+                if waits := await steps.take_request(self._due, tools):
                     return waits
                 await self._crawl()
         except Interrupted as end:
@@ -144,13 +128,13 @@ class ListVisit:
         first = self._kind.first(self._source, self._state)
         self.checkpoint = before.begun(first, now)
         known = self._state if before.status == COMPLETED else self._state._replace(validated_at=None, body_hash=None)
-        response = await self._requests.ask(conditional(first, known, self._tools.now()))
+        response = await self._requests.ask(steps.conditional(first, known, self._tools.now()))
         to_retry = await self._db.read(items.to_try_again, self._source.id)
-        if response.status == 304 or body_hash(response) == known.body_hash:
+        if response.status == 304 or steps.body_hash(response) == known.body_hash:
             if to_retry:
                 await self.save(self.checkpoint.going_on_at(None), fresh=walk.fresh([], {}, to_retry))
             return bool(to_retry)
-        self._state, self._is_unchanged = state_after(response, self._state), False
+        self._state, self._is_unchanged = steps.state_after(response, self._state), False
         await self._take_list_page(first, response, to_retry)
         return True
 
@@ -277,16 +261,16 @@ class ListVisit:
         only_news = self._kind.tells_watermark and self._due.state.last_seen_created_at is not None
         is_empty = self._list_pages > 0 and not self._named and self.checkpoint.current_page <= 1 and not only_news
         outcome = "empty" if is_empty else "ok" if brought else "unchanged"
-        now, every = self._tools.now(), interval(self._due, self._tools)
-        wished = least_wait(every, wishes=(self._requests.fresh_for,))
-        next_at = next_check(now, max(every, wished), chance=self._tools.chance())
+        now, every = self._tools.now(), steps.interval(self._due, self._tools)
+        wished = steps.least_wait(every, wishes=(self._requests.fresh_for,))
+        next_at = steps.next_check(now, max(every, wished), chance=self._tools.chance())
         status = "empty" if is_empty else self._good_status()
         return self._visit(outcome, next_at)._replace(status=status, not_before=now + wished)
 
     def _interrupted(self, at: datetime, why: str | None = None) -> Visit:
         """Returns a visit that ended early. The crawl goes on with the next one."""
         if not self._requests.answers:
-            return deferred(self._due, self._started_at, at, why or "its crawl goes on")
+            return steps.deferred(self._due, self._started_at, at, why or "its crawl goes on")
         return self._visit("ok", at)._replace(unfinished=True, waits_for=why)
 
     async def _failed(self, error: SourceFailure) -> Visit:
@@ -296,12 +280,12 @@ class ListVisit:
         except (StoreUnavailable, Interrupted) as trouble:
             log.warning("checkpoint.unsaved", source=self._source.address, error=str(trouble))
         seconds = time.monotonic() - self._started
-        visit = failed(self._due, error, self._started_at, seconds, self._tools)
+        visit = steps.failed(self._due, error, self._started_at, seconds, self._tools)
         return visit._replace(state=self._state, facts=self._learnt(), counted=self._counted, bytes=self._bytes())
 
     def _visit(self, outcome: str, next_check_at: datetime) -> Visit:
         seconds = time.monotonic() - self._started
-        return visit_of(self._due, outcome, self._started_at, seconds, next_check_at)._replace(
+        return steps.visit_of(self._due, outcome, self._started_at, seconds, next_check_at)._replace(
             status=self._good_status(),
             state=self._state,
             facts=self._learnt(),
@@ -327,7 +311,7 @@ def is_about_the_site(error: SourceFailure) -> bool:
 
 def merged_note(before: str, said: str) -> str:
     """Returns the note on how a source is read. The sentence that no feed was found stays in front. Pure."""
-    if not before.startswith(NO_FEED):
+    if not before.startswith(steps.NO_FEED):
         return said
     return f"{before.partition('.')[0]}. {said}".strip()
 
@@ -383,7 +367,7 @@ class ListRequests:
             if self._access is None and self._tools.robots:
                 await self._tools.robots.check(request.url, wait_for_slot)
             await wait_for_slot()
-            response = await send(self._with_credential(request), self._fetch, wait_for_slot)
+            response = await steps.send(self._with_credential(request), self._fetch, wait_for_slot)
             judge(response)
         except BadInput as error:
             raise FetchFailed(error.detail) from error
@@ -406,7 +390,7 @@ class ListRequests:
     def _with_credential(self, request: Request) -> Request:
         if self._due.credential is None or not urls.same_server(self._due.source.address, request.url):
             return request
-        return authorized(request, self._tools.unseal(self._due.credential))
+        return steps.authorized(request, self._tools.unseal(self._due.credential))
 
     async def _wait_for_slot(self, host: str) -> None:
         """Waits for a slot of the host, or of the API's budget. Raises Interrupted if it comes too late."""

@@ -12,7 +12,7 @@ from headwater import wire
 from headwater.access.budget import RateLimiter
 from headwater.access.reddit import RedditApi, RedditApp
 from headwater.crawl.crawler import Crawler
-from headwater.crawl.visit.shared import VisitTools
+from headwater.crawl.visit.steps import VisitTools
 from headwater.errors import StoreUnavailable
 from headwater.ids import uuid7
 from headwater.model import Request, Response, SavedVisit

@@ -1,4 +1,4 @@
-"""What both shapes of visit share: their tools, how they start, how they ask, and how they end.
+"""The steps that both shapes of visit take: their tools, how they start, how they ask, and how they end.
 
 - start: `admitted` waits for the start time of the claim, `take_request` takes the first request out of a budget
 - ask: `conditional`, `authorized` and `send`
