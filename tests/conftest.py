@@ -125,6 +125,19 @@ def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield as_app_role(url)
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def shared_store_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """As `store_url`, for all tests of a module together."""
+    if request.param == "sqlite":
+        file = tmp_path_factory.mktemp("shared") / "headwater.db"
+        shutil.copy(request.getfixturevalue("sqlite_schema"), file)
+        yield f"sqlite:///{file}"
+        return
+    template: str = request.getfixturevalue("postgres_schema")
+    with fresh_postgres_database(service_url("postgres"), template) as url:
+        yield as_app_role(url)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database with nothing in it, on each engine in turn."""
@@ -192,6 +205,13 @@ def program(headwater: Running) -> Client:
 def on_both(store_url: str) -> Iterator[Running]:
     """A running Headwater on each database in turn."""
     with running(store_url) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_on_both(shared_store_url: str) -> Iterator[Running]:
+    """A running Headwater on each database in turn, for all tests of a module together."""
+    with running(shared_store_url) as made:
         yield made
 
 

@@ -74,28 +74,28 @@ def test_strangers_are_refused_before_their_body_is_read(headwater: Running) -> 
 @pytest.mark.parametrize(
     "authorization", ["Bearer wrong", "Bearer ", "Bearer", "Basic {token}", "{token}", "", "Bearer é"]
 )
-def test_a_wrong_token_is_not_made_good_by_a_session(headwater: Running, authorization: str) -> None:
+def test_a_wrong_token_is_not_made_good_by_a_session(shared_on_both: Running, authorization: str) -> None:
     # H65
-    sent = authorization.format(token=headwater.token()).encode().decode("latin-1")
-    answer = headwater.browser()("GET", "/api/stream", Authorization=sent)
+    sent = authorization.format(token=shared_on_both.token()).encode().decode("latin-1")
+    answer = shared_on_both.browser()("GET", "/api/stream", Authorization=sent)
     assert answer.status == 401
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_a_token_opens_only_the_doors_of_its_kind(headwater: Running) -> None:
+def test_a_token_opens_only_the_doors_of_its_kind(shared_on_both: Running) -> None:
     # H65
-    session = headwater.session()
-    assert headwater.stranger.get("/api/stream", Authorization=f"Bearer {session}").status == 401
-    assert headwater.browser(headwater.token()).get("/api/stream").status == 401
-    assert headwater.stranger.get(f"/login?token={headwater.token()}").status == 401
+    session = shared_on_both.session()
+    assert shared_on_both.stranger.get("/api/stream", Authorization=f"Bearer {session}").status == 401
+    assert shared_on_both.browser(shared_on_both.token()).get("/api/stream").status == 401
+    assert shared_on_both.stranger.get(f"/login?token={shared_on_both.token()}").status == 401
 
 
-def test_a_revoked_token_is_refused(headwater: Running) -> None:
+def test_a_revoked_token_is_refused(shared_on_both: Running) -> None:
     # H66
-    secret = headwater.token()
-    client = Client(headwater.port, {"Authorization": f"Bearer {secret}"})
+    secret = shared_on_both.token()
+    client = Client(shared_on_both.port, {"Authorization": f"Bearer {secret}"})
     assert client.get("/api/stream").status == 200
-    headwater.parts.db.write_now(tokens.revoke, "api", secret, headwater.parts.now())
+    shared_on_both.parts.db.write_now(tokens.revoke, "api", secret, shared_on_both.parts.now())
     assert client.get("/api/stream").status == 401
 
 
@@ -115,16 +115,16 @@ def test_a_login_link_signs_in_once(on_both: Running) -> None:
     assert "headwater login" in again.text
 
 
-def test_only_a_get_spends_a_login_link(headwater: Running) -> None:
-    link = headwater.login_link()
-    assert headwater.stranger("HEAD", link).status == 405
-    assert headwater.stranger.get(link).status == 303
+def test_only_a_get_spends_a_login_link(shared_on_both: Running) -> None:
+    link = shared_on_both.login_link()
+    assert shared_on_both.stranger("HEAD", link).status == 405
+    assert shared_on_both.stranger.get(link).status == 303
 
 
-def test_links_and_sessions_expire(tmp_path: Path) -> None:
+def test_links_and_sessions_expire(store_url: str) -> None:
     # H65
     clock = [utc_now()]
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}", now=lambda: clock[0]) as headwater:
+    with running(store_url, now=lambda: clock[0]) as headwater:
         link, browser = headwater.login_link(), headwater.browser()
         assert browser.get("/").status == 200
         clock[0] += timedelta(days=2)
@@ -154,15 +154,15 @@ def test_behind_https_the_cookie_is_sent_by_https_alone(tmp_path: Path) -> None:
         ("", "/"),
     ],
 )
-def test_after_signing_in_one_stays_on_this_server(headwater: Running, wanted: str, goes_to: str) -> None:
-    answer = headwater.stranger.get(f"{headwater.login_link()}&next={quote(wanted, safe='%')}")
+def test_after_signing_in_one_stays_on_this_server(shared_on_both: Running, wanted: str, goes_to: str) -> None:
+    answer = shared_on_both.stranger.get(f"{shared_on_both.login_link()}&next={quote(wanted, safe='%')}")
     assert answer.headers["location"] == goes_to
 
 
-def test_signing_out_ends_the_session(headwater: Running) -> None:
+def test_signing_out_ends_the_session(shared_on_both: Running) -> None:
     # H66
-    session = headwater.session()
-    browser = headwater.browser(session)
+    session = shared_on_both.session()
+    browser = shared_on_both.browser(session)
     answer = browser.post("/logout", f"form_key={tokens.form_key(session)}".encode(), Content_Type=FORM)
     assert (answer.status, answer.headers["location"]) == (303, "/login")
     assert browser.get("/").status == 401
@@ -195,10 +195,12 @@ def test_a_session_cannot_write_without_the_key_of_a_page(on_both: Running) -> N
         {"Origin": "http://["},
     ],
 )
-def test_a_request_that_another_site_made_is_refused_even_with_the_key(headwater: Running, headers: Any) -> None:
+def test_a_request_that_another_site_made_is_refused_even_with_the_key(shared_on_both: Running, headers: Any) -> None:
     # H73
-    session = headwater.session()
-    answer = headwater.browser(session).post("/api/sources/refresh", X_Form_Key=tokens.form_key(session), **headers)
+    session = shared_on_both.session()
+    answer = shared_on_both.browser(session).post(
+        "/api/sources/refresh", X_Form_Key=tokens.form_key(session), **headers
+    )
     assert answer.status == 403
 
 
@@ -249,9 +251,9 @@ def test_a_server_for_all_addresses_takes_numbers_and_its_public_name(tmp_path: 
             assert client.get("/api/stream", Host=host).status == status
 
 
-def test_metrics_take_a_token_wherever_the_request_comes_from(tmp_path: Path) -> None:
+def test_metrics_take_a_token_wherever_the_request_comes_from(store_url: str) -> None:
     # H71
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}", HEADWATER_PUBLIC_URL="https://news.example") as headwater:
+    with running(store_url, HEADWATER_PUBLIC_URL="https://news.example") as headwater:
         for headers in (
             {},
             {"Host": "localhost"},
@@ -263,31 +265,31 @@ def test_metrics_take_a_token_wherever_the_request_comes_from(tmp_path: Path) ->
             assert headwater.program().get("/metrics", **headers).status == 200
 
 
-def test_a_plain_proxy_on_this_machine_opens_nothing(headwater: Running, tmp_path: Path) -> None:
+def test_a_plain_proxy_on_this_machine_opens_nothing(shared_on_both: Running, tmp_path: Path) -> None:
     # H71: nginx without a single header of its own sends the local name and comes from loopback.
-    with nginx_before(headwater.port, tmp_path) as port:
+    with nginx_before(shared_on_both.port, tmp_path) as port:
         behind = Client(port)
         assert behind.get("/healthz").status == 200
         for path in ("/metrics", "/api/health", "/api/stream", "/"):
             assert behind.get(path).status == 401, path
-        token = {"Authorization": f"Bearer {headwater.token()}"}
+        token = {"Authorization": f"Bearer {shared_on_both.token()}"}
         assert "headwater_sources_due" in behind.get("/metrics", **token).text
 
 
-def test_no_secret_is_in_a_log_or_an_answer(headwater: Running, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_secret_is_in_a_log_or_an_answer(shared_on_both: Running, caplog: pytest.LogCaptureFixture) -> None:
     # H67
     caplog.set_level(logging.DEBUG)
-    session, token, link = headwater.session(), headwater.token(), headwater.login_link()
+    session, token, link = shared_on_both.session(), shared_on_both.token(), shared_on_both.login_link()
     with structlog.testing.capture_logs() as logged:
         answers = [
-            headwater.stranger.get(link),
-            headwater.stranger.get(link),
-            headwater.stranger.get(link + "&token=" + "x" * 300),
-            headwater.browser(session).get("/", Accept="text/html"),
-            headwater.browser(session).post("/sources", b"x"),
-            headwater.stranger.get(f"/api/stream?token={token}"),
-            headwater.stranger.get("/api/stream", Authorization=f"Bearer {token}x"),
-            headwater.stranger.get("/api/nothing", Authorization=f"Bearer {token}"),
+            shared_on_both.stranger.get(link),
+            shared_on_both.stranger.get(link),
+            shared_on_both.stranger.get(link + "&token=" + "x" * 300),
+            shared_on_both.browser(session).get("/", Accept="text/html"),
+            shared_on_both.browser(session).post("/sources", b"x"),
+            shared_on_both.stranger.get(f"/api/stream?token={token}"),
+            shared_on_both.stranger.get("/api/stream", Authorization=f"Bearer {token}x"),
+            shared_on_both.stranger.get("/api/nothing", Authorization=f"Bearer {token}"),
         ]
     assert len(logged) >= len(answers)
     said = str(logged) + caplog.text + "".join(answer.text for answer in answers)

@@ -60,9 +60,9 @@ def test_a_wrong_field_is_named(program: Client) -> None:
     assert "feed_id" in answer.json()["detail"]
 
 
-def test_a_wrong_value_is_not_repeated(program: Client) -> None:
+def test_a_wrong_value_is_not_repeated(on_both: Running) -> None:
     # H67
-    assert "hw_api_secret" not in program.post("/api/queue/schedule-feed", {"feed_id": "hw_api_secret"}).text
+    assert "hw_api_secret" not in on_both.program().post("/api/queue/schedule-feed", {"feed_id": "hw_api_secret"}).text
 
 
 def test_people_get_the_same_words_on_a_page(headwater: Running) -> None:

@@ -66,11 +66,11 @@ def test_a_lone_surrogate_in_an_address_is_refused(program: Client) -> None:
     assert (answer.status, answer.json()["code"]) == (422, "bad_document")
 
 
-def test_members_nobody_asked_for_are_ignored(headwater: Running) -> None:
+def test_members_nobody_asked_for_are_ignored(on_both: Running) -> None:
     # H69
     body = {"address": "https://news.example/", "tenant_id": 99, "user_id": 99, "is_admin": True}
-    assert headwater.program().post("/api/sources", body).status == 202
-    assert len(headwater.parts.db.read_now(sources.followed_ids, headwater.owner)) == 1
+    assert on_both.program().post("/api/sources", body).status == 202
+    assert len(on_both.parts.db.read_now(sources.followed_ids, on_both.owner)) == 1
 
 
 def test_the_list_is_paged_and_every_source_is_in_it_once(on_both: Running) -> None:

@@ -96,6 +96,25 @@ def test_an_address_added_over_http_is_answered_at_once_and_read_behind_it(
         assert process.wait(120) == 0
 
 
+def test_other_commands_know_where_the_server_listens(
+    environ: dict[str, str], port: str, world: Web, headwater: Any
+) -> None:
+    other = str(free_port())
+    with running(environ, "--port", other, "--no-crawl") as (process, home):
+        assert home.endswith(f":{other}")
+        link = headwater("login").out.strip()
+        assert link.startswith(f"{home}/login?token=")
+        assert ask(home, "GET", link.removeprefix(home), "")[0] == 303
+        assert headwater("people", "login", "owner").out.strip().startswith(f"{home}/login?token=")
+        [found] = [one for one in headwater("doctor", "--json").lines if one["what"] == "port"]
+        assert (found["ok"], found["detail"]) == (True, f"this Headwater is running at 127.0.0.1:{other}")
+        process.kill()  # what it has noted is still there
+        process.wait()
+        assert headwater("login").out.startswith(f"http://127.0.0.1:{port}/")
+        [found] = [one for one in headwater("doctor", "--json").lines if one["what"] == "port"]
+        assert found["detail"] == f"127.0.0.1:{port} is free"
+
+
 def test_metrics_count_visits_by_their_outcome(
     environ: dict[str, str], port: str, world: Web, headwater: Any
 ) -> None:  # A8

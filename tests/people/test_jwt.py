@@ -6,10 +6,8 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,7 +22,6 @@ from headwater.app import account
 from headwater.store.people import accounts
 from headwater.wire import utc_now
 from support.people import a_person, program_of
-from support.services import as_app_role, fresh_postgres_database, service_url
 from support.web import ALLOW_LOOPBACK, Web
 from support.web import Answer as Page
 
@@ -99,11 +96,11 @@ def test_an_api_token_is_exchanged_for_an_access_token(on_both: Running) -> None
     ],
 )
 def test_a_wrong_request_for_a_token_is_answered_as_rfc_6749_says(
-    headwater: Running, given: dict[str, str], status: int, error: str
+    shared_on_both: Running, given: dict[str, str], status: int, error: str
 ) -> None:
-    name, secret = an_api_token(headwater)
+    name, secret = an_api_token(shared_on_both)
     right = {"grant_type": "client_credentials", "client_id": name, "client_secret": secret}
-    answer = ask(headwater, **{**right, **given})
+    answer = ask(shared_on_both, **{**right, **given})
     assert (answer.status, answer.json()["error"]) == (status, error)
     assert secret not in answer.text  # H67
 
@@ -230,20 +227,11 @@ BAD: dict[str, Forge] = {
 }
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def forging(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Running, str, rsa.RSAPrivateKey]]:
+@pytest.fixture(scope="module")
+def forging(shared_on_both: Running) -> tuple[Running, str, rsa.RSAPrivateKey]:
     """A running Headwater on each database, a good token of its own, and the key that it was signed with."""
-    with ExitStack() as stack:
-        url = f"sqlite:///{tmp_path_factory.mktemp('jwt') / 'headwater.db'}"
-        if request.param == "postgres":
-            schema = request.getfixturevalue("postgres_schema")
-            url = as_app_role(stack.enter_context(fresh_postgres_database(service_url("postgres"), schema)))
-        headwater = stack.enter_context(running(url))
-        token = a_jwt(headwater)
-        private = headwater.parts.access_tokens._private[decoded(token, 0)["kid"]]
-        yield headwater, token, private
+    token = a_jwt(shared_on_both)
+    return shared_on_both, token, shared_on_both.parts.access_tokens._private[decoded(token, 0)["kid"]]
 
 
 def test_a_token_that_is_made_as_ours_are_is_taken(forging: tuple[Running, str, rsa.RSAPrivateKey]) -> None:
@@ -263,9 +251,10 @@ def test_a_bad_token_is_refused(forging: tuple[Running, str, rsa.RSAPrivateKey],
     assert len(forged) > 60_000 or answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_keys_rotate_and_the_old_one_is_taken_until_its_tokens_have_expired(tmp_path: Path) -> None:
+def test_keys_rotate_and_the_old_one_is_taken_until_its_tokens_have_expired(store_url: str) -> None:
+    # H65
     clock = [utc_now()]
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}", now=lambda: clock[0]) as headwater:
+    with running(store_url, now=lambda: clock[0]) as headwater:
         name, secret = an_api_token(headwater)
         given = {"grant_type": "client_credentials", "client_id": name, "client_secret": secret}
         old = ask(headwater, **given).json()["access_token"]
@@ -285,14 +274,15 @@ def test_private_keys_are_encrypted_in_the_store(on_both: Running) -> None:
     assert "PRIVATE KEY" in on_both.parts.unseal(bytes(row.sealed))
 
 
-def test_when_the_keys_are_dropped_every_access_token_ends(headwater: Running) -> None:
-    token = a_jwt(headwater)
-    assert headwater.parts.db.write_now(access_tokens.forget_keys) == 1
-    headwater.parts.access_tokens._loaded_at.clear()
-    assert status_with(headwater, token) == 401
+def test_when_the_keys_are_dropped_every_access_token_ends(on_both: Running) -> None:
+    # H66
+    token = a_jwt(on_both)
+    assert on_both.parts.db.write_now(access_tokens.forget_keys) == 1
+    on_both.parts.access_tokens._loaded_at.clear()
+    assert status_with(on_both, token) == 401
 
 
-def test_tokens_of_another_issuer_are_taken_for_people_who_are_known_there(world: Web, sqlite_url: str) -> None:
+def test_tokens_of_another_issuer_are_taken_for_people_who_are_known_there(world: Web, store_url: str) -> None:
     # E10, H65
     private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     key = jwt.public_key("their-key", private)
@@ -310,7 +300,7 @@ def test_tokens_of_another_issuer_are_taken_for_people_who_are_known_there(world
                   "iat": now, "exp": now + 60, "scope": "posts:read openid", **changed}  # fmt: skip
         return signed({"typ": "at+jwt", "kid": "their-key"}, claims, private)
 
-    with running(sqlite_url, **environ) as headwater:
+    with running(store_url, **environ) as headwater:
         assert status_with(headwater, token()) == 401  # nobody here is known by it
         ann = a_person(headwater, "ann")
         headwater.parts.db.write_now(

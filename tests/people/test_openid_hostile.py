@@ -34,11 +34,10 @@ def at() -> Iterator[Issuer]:
 
 
 @pytest.fixture(scope="module")
-def headwater(at: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A Headwater where Ann is known at the provider."""
+def headwater(at: Issuer, shared_store_url: str) -> Iterator[Running]:
+    """A Headwater where Ann is known at the provider, on each database."""
     port = free_port()
-    url = f"sqlite:///{tmp_path_factory.mktemp('openid') / 'headwater.db'}"
-    with running(url, port=port, **at.settings(f"http://127.0.0.1:{port}")) as found:
+    with running(shared_store_url, port=port, **at.settings(f"http://127.0.0.1:{port}")) as found:
         ann = a_person(found, "ann")
         found.parts.db.write_now(accounts.link_identity, ann, at.address, "ann-1", found.parts.now())
         yield found

@@ -111,11 +111,11 @@ def test_a_wrong_password_and_an_unknown_address_look_the_same(on_both: Running)
 
 
 def test_each_sign_in_costs_one_check_whether_somebody_is_known_or_not(
-    headwater: Running, monkeypatch: pytest.MonkeyPatch
+    on_both: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # H72
-    a_person(headwater, "ann", password=PASSWORD)
-    a_person(headwater, "bob")  # invited, and without a password yet
+    a_person(on_both, "ann", password=PASSWORD)
+    a_person(on_both, "bob")  # invited, and without a password yet
     computed: list[str] = []
 
     def counted(name: str) -> None:
@@ -132,12 +132,12 @@ def test_each_sign_in_costs_one_check_whether_somebody_is_known_or_not(
     costs = []
     for email in ("ann@example.org", "bob@example.org", "eve@example.org", "no address"):
         passwords._nobodys.cache_clear()  # as after a start, when nobody has signed in yet
-        assert sign_in(headwater, email, "wrong wrong wrong").status == 401
+        assert sign_in(on_both, email, "wrong wrong wrong").status == 401
         costs.append(sorted(computed))
         computed.clear()
     assert costs == [["hash", "verify"]] * 4
     for email in ("ann@example.org", "eve@example.org"):
-        sign_in(headwater, email, "wrong wrong wrong")
+        sign_in(on_both, email, "wrong wrong wrong")
     assert computed == ["verify", "verify"]
 
 
@@ -189,13 +189,13 @@ def test_signing_in_leads_to_a_page_of_this_server_alone(on_both: Running) -> No
         assert sign_in(on_both, "ann@example.org", PASSWORD, next=wanted).headers["location"] == goes_to
 
 
-def test_another_site_cannot_sign_somebody_in_or_accept_for_them(headwater: Running) -> None:
+def test_another_site_cannot_sign_somebody_in_or_accept_for_them(on_both: Running) -> None:
     # H73
-    a_person(headwater, "ann", password=PASSWORD)
+    a_person(on_both, "ann", password=PASSWORD)
     body = urlencode({"email": "ann@example.org", "password": PASSWORD}).encode()
     for foreign in ({"Sec_Fetch_Site": "cross-site"}, {"Origin": "https://evil.example"}):
         for path in ("/login", "/invitation"):
-            assert headwater.stranger.post(path, body, Content_Type=FORM, **foreign).status == 403
+            assert on_both.stranger.post(path, body, Content_Type=FORM, **foreign).status == 403
 
 
 def test_a_new_password_ends_the_other_sessions(on_both: Running) -> None:

@@ -49,9 +49,9 @@ async def test_while_redis_is_away_each_process_counts_for_itself() -> None:
     await limits.close()
 
 
-def test_whoever_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
+def test_whoever_asks_too_often_is_told_when_to_come_again(store_url: str) -> None:
     # E10
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}", HEADWATER_RATE_LIMIT="4") as headwater:
+    with running(store_url, HEADWATER_RATE_LIMIT="4") as headwater:
         ann = a_person(headwater, "ann")
         first, second = program_of(headwater, ann), program_of(headwater, ann)
         answers = [client.get("/api/stream") for client in (first, second) * 4]
@@ -64,10 +64,9 @@ def test_whoever_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> No
         assert Client(headwater.port).get("/healthz").status == 200
 
 
-def test_a_scope_can_have_a_limit_of_its_own(tmp_path: Path) -> None:
+def test_a_scope_can_have_a_limit_of_its_own(store_url: str) -> None:
     # E10
-    url = f"sqlite:///{tmp_path / 'headwater.db'}"
-    with running(url, HEADWATER_RATE_LIMITS="sources:write=2") as headwater:
+    with running(store_url, HEADWATER_RATE_LIMITS="sources:write=2") as headwater:
         client = headwater.program()
         statuses = [client.post("/api/sources/refresh").status for _ in range(5)]
         assert (statuses[:2], statuses[-1]) == ([202, 202], 429)
@@ -156,8 +155,8 @@ def test_only_those_who_run_the_instance_give_plans(on_plans: Running) -> None: 
 
 
 @pytest.fixture
-def on_plans(tmp_path: Path) -> Iterator[Running]:
-    with running(f"sqlite:///{tmp_path / 'headwater.db'}", HEADWATER_PLANS="free requests=5000") as made:
+def on_plans(store_url: str) -> Iterator[Running]:
+    with running(store_url, HEADWATER_PLANS="free requests=5000") as made:
         yield made
 
 

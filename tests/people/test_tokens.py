@@ -67,9 +67,9 @@ def test_a_token_in_use_says_when_it_was_last_used(tmp_path: Path) -> None:
         assert used == sorted(used)
 
 
-def test_a_token_cannot_make_one_that_may_do_more(headwater: Running) -> None:
+def test_a_token_cannot_make_one_that_may_do_more(on_both: Running) -> None:
     # H69
-    weak = program_of(headwater, headwater.owner, frozenset({"account:write", "posts:read"}))
+    weak = program_of(on_both, on_both.owner, frozenset({"account:write", "posts:read"}))
     refused = weak.post("/api/account/tokens", {"name": "more", "scopes": ["posts:read", "sources:write"]})
     assert (refused.status, refused.json()["code"]) == (403, "forbidden")
     made = weak.post("/api/account/tokens", {"name": "as many", "role": "owner", "tenant_id": 2, "is_admin": True})

@@ -1,5 +1,7 @@
 """No function that takes a reader can tell whether there is another tenant (E10, H68), on both databases.
 
+SQLite has no row level security. There this is what keeps tenants apart (H75).
+
 Each is called in a store with two tenants and in the same store with one. What it returns and what it changes has to be
 the same, whether it is asked for what is the reader's own or for what is another tenant's.
 """

@@ -8,7 +8,7 @@ from functools import partial
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 from typer.testing import CliRunner
 
 from headwater.app import webhooks
@@ -22,6 +22,7 @@ from headwater.store.db import Database
 from headwater.store.log.outbox import LoggedEvent, LogPosition
 from headwater.store.people import accounts
 from headwater.store.sql import json_text
+from headwater.store.tables import metadata
 from support.posts import NOON
 from support.services import APP_ROLE, as_app_role, fresh_postgres_database, make_app_role, service_url
 from support.tenants import another_tenant
@@ -173,22 +174,44 @@ def test_what_is_shared_depends_on_the_readers_of_all_tenants(walled: Database, 
     assert not active
 
 
-def test_keys_say_nothing_about_another_tenant(walled: Database) -> None:  # H77
-    """A foreign key between two tables that belong to tenants includes the tenant on both sides."""
-    keys = walled.read_now(
-        lambda conn: conn.execute(
-            text(
-                """SELECT c.conrelid::regclass::text, c.confrelid::regclass::text, ARRAY(
-                    SELECT a.attname::text FROM unnest(c.conkey) k
-                    JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k)
-                FROM pg_constraint c WHERE c.contype = 'f'"""
-            )
-        ).all()
-    )
-    guarded = {table.name for table in walled.read_now(row_security.guarded)} - {"tenants"}
-    for table, other, columns in keys:
-        if other in guarded:
-            assert "tenant_id" in columns, (table, other)
+def test_after_a_failure_the_next_reader_sees_only_what_is_theirs(db: Database, owner: Reader) -> None:  # H76
+    other = db.write_now(another_tenant)
+    wanted = {
+        reader: db.write_now(follow, reader, f"https://{reader.name}.example/feed", NOON).source_id
+        for reader in (owner, other)
+    }
+
+    def fail(conn: Connection, reader: Reader) -> None:
+        assert sources.followed_ids(conn, reader) == [wanted[reader]]
+        raise ZeroDivisionError
+
+    for failing, next_one in ((owner, other), (other, owner)):
+        for run in (db.read_now, db.write_now):
+            with pytest.raises(ZeroDivisionError):
+                run(fail, failing)
+            assert db.read_now(sources.followed_ids, next_one) == [wanted[next_one]]
+
+
+# Unique without the tenant: what begins with a number that the store gave out, or is made up by it at random.
+UNIQUE_FOR_ALL = {"id", "miner_id", "webhook_id", "event_id", "task_id", "token_hash", "idempotency_key"}
+
+
+def test_keys_say_nothing_about_another_tenant(db: Database) -> None:  # H77
+    """Between tables of tenants a foreign key includes the tenant, and so does whatever has to be unique."""
+    catalogue = inspect(db.engine)
+    guarded = {name for name in catalogue.get_table_names() if name in metadata.tables} & {
+        table.name for table in metadata.sorted_tables if "tenant_id" in table.c
+    }
+    assert len(guarded) > 20
+    for table in guarded:
+        for key in catalogue.get_foreign_keys(table):
+            if key["referred_table"] in guarded:
+                assert "tenant_id" in key["constrained_columns"], (table, key["referred_table"])
+        unique = [tuple(one["column_names"]) for one in catalogue.get_unique_constraints(table)]
+        unique += [tuple(one["column_names"]) for one in catalogue.get_indexes(table) if one["unique"]]
+        unique += [tuple(catalogue.get_pk_constraint(table)["constrained_columns"])]
+        for columns in unique:
+            assert set(columns) & (UNIQUE_FOR_ALL | {"tenant_id"}), (table, columns)
 
 
 def test_a_delivery_gets_its_tenant_from_the_webhook_not_from_the_event(db: Database, owner: Reader) -> None:  # H78

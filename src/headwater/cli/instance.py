@@ -21,12 +21,14 @@ from headwater.cli.session import (
     Json,
     ago,
     exit_if,
+    home_now,
     json_line,
     opened,
     opened_parts,
     place_of,
     require_store,
     run_async,
+    running_settings,
     say,
     say_aside,
     say_findings,
@@ -75,7 +77,7 @@ def token(
 def login(as_json: Json = False) -> None:
     """Make a link that signs you in, once."""
     with opened() as (parts, owner):
-        link = parts.db.write_now(account.login_link, owner, wire.home(parts.settings), parts.now())
+        link = parts.db.write_now(account.login_link, owner, home_now(parts), parts.now())
     json_line({"link": link}) if as_json else say(link)
 
 
@@ -465,11 +467,14 @@ def _compiled_parts() -> Finding:
 
 
 def _port(parts: Parts) -> Finding:
+    wanted, now = parts.settings, running_settings(parts.settings)
+    if now is not wanted:
+        return Finding("port", True, f"this Headwater is running at {now.host}:{now.port}")
     try:
-        listen(parts.settings).close()
+        listen(wanted).close()
     except HeadwaterError as error:
         return Finding("port", False, error.detail)
-    return Finding("port", True, f"{parts.settings.host}:{parts.settings.port} is free")
+    return Finding("port", True, f"{wanted.host}:{wanted.port} is free")
 
 
 def _tls(parts: Parts) -> Finding:

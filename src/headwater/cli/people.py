@@ -18,7 +18,7 @@ from headwater.app.account import TokenJson
 from headwater.app.instance import TenantJson
 from headwater.app.people import AuditRow, InvitationJson, PersonJson
 from headwater.app.shapes import shaped
-from headwater.cli.session import Json, ago, json_line, json_lines, opened, output, run_async, say, table
+from headwater.cli.session import Json, ago, home_now, json_line, json_lines, opened, output, run_async, say, table
 from headwater.errors import BadInput
 from headwater.model import Reader
 from headwater.store.people.accounts import Person
@@ -113,7 +113,7 @@ def invite(
 ) -> None:
     """Make a link with which somebody joins. It works once and for 7 days."""
     with _within(tenant) as (parts, reader):
-        made = parts.db.write_now(people.invite, reader, email, role, wire.home(parts.settings), parts.now())
+        made = parts.db.write_now(people.invite, reader, email, role, home_now(parts), parts.now())
     if as_json:
         json_line({"invitation": shaped(InvitationJson, made.invitation), "link": made.link})
     else:
@@ -172,7 +172,7 @@ def login_link(who: Who, tenant: TenantName = None, as_json: Json = False) -> No
     """Make a link that signs somebody in, once."""
     with _within(tenant) as (parts, reader):
         person = parts.db.read_now(people.named, reader, who)
-        link = parts.db.write_now(account.login_link, person.reader, wire.home(parts.settings), parts.now())
+        link = parts.db.write_now(account.login_link, person.reader, home_now(parts), parts.now())
     json_line({"link": link}) if as_json else say(link)
 
 
@@ -272,7 +272,7 @@ def add_tenant(
 ) -> None:
     """Add a tenant. Prints a link that signs its owner in, once."""
     with opened() as (parts, _):
-        made = parts.db.write_now(instance.add_tenant, name, owner, wire.home(parts.settings), parts.now())
+        made = parts.db.write_now(instance.add_tenant, name, owner, home_now(parts), parts.now())
     if as_json:
         json_line({"tenant": shaped(TenantJson, made.tenant), "owner": shaped(PersonJson, made.owner),
                    "link": made.link})  # fmt: skip

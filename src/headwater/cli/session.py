@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cache
@@ -21,7 +22,7 @@ from headwater.app import instance, people
 from headwater.app.shapes import shaped
 from headwater.errors import BadInput, HeadwaterError, StoreMissing
 from headwater.model import Reader
-from headwater.settings import load
+from headwater.settings import Settings, load
 from headwater.wire import Parts
 
 # rich is loaded only where something is drawn: `headwater up` runs for months and draws nothing.
@@ -36,6 +37,8 @@ SourceName = Annotated[str, typer.Argument(help="Address or id of a source that 
 PostId = Annotated[int, typer.Argument(help="Id of a post.", min=1)]
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+
+_RUNNING = "running"  # the file in the data folder that says where the server listens
 
 current_command: ContextVar[str] = ContextVar("command", default="")
 # Bell, backspace and the like. A title must not play tricks with the terminal.
@@ -105,6 +108,42 @@ def place_of(parts: Parts) -> str:
     if parts.db.is_sqlite:
         return str(Path(url.database or "").absolute())
     return f"the tables of the database {url.database} at {url.host or 'this machine'}"
+
+
+@contextmanager
+def noted_as_running(settings: Settings) -> Iterator[None]:
+    """Notes for other commands in this folder where the server listens, for as long as it does."""
+    file = settings.data_dir / _RUNNING
+    with suppress(OSError):  # then they take the port of the settings
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{os.getpid()} {settings.host} {settings.port}\n", encoding="utf-8")
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+def running_settings(settings: Settings) -> Settings:
+    """Returns the settings with the address at which the server of this folder listens now, if there is one."""
+    try:
+        pid, host, port = (settings.data_dir / _RUNNING).read_text(encoding="utf-8").split()
+        with suppress(PermissionError):  # it runs, as another user
+            os.kill(int(pid), 0)
+        with socket.create_connection((_reachable(host), int(port)), timeout=2):
+            return settings.model_copy(update={"host": host, "port": int(port)})
+    except (OSError, ValueError, OverflowError):  # there is none, or it was killed
+        return settings
+
+
+def _reachable(host: str) -> str:
+    """Returns the address at which this machine reaches a server that listens on `host`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+
+
+def home_now(parts: Parts) -> str:
+    """Returns the address of the pages: the public one, or that of the server that runs on this machine."""
+    return wire.home(running_settings(parts.settings))
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

@@ -21,7 +21,7 @@ from headwater.app.fleet import miners, telemetry, treasury
 from headwater.app.fleet.miners import NewMiner
 from headwater.app.fleet.telemetry import NewReading
 from headwater.app.fleet.treasury import NewTrade
-from headwater.cli.session import Json, opened_parts, run_async, say
+from headwater.cli.session import Json, noted_as_running, opened_parts, run_async, say
 from headwater.errors import BadSetting, StoreUnavailable
 from headwater.model import Reader
 from headwater.settings import CONFIG, Settings, load
@@ -168,7 +168,8 @@ def _serve(parts: Parts, *, crawl: bool = True, open_browser: bool = False, is_d
         say("Stopping: visits under way are finished or given back.")
 
     listening = listen(parts.settings)
-    run_async(serve(parts, listening, crawl=crawl, with_link=shows_link, on_ready=on_ready, on_stop=on_stop))
+    with noted_as_running(parts.settings):
+        run_async(serve(parts, listening, crawl=crawl, with_link=shows_link, on_ready=on_ready, on_stop=on_stop))
     say("Stopped.")
 
 
