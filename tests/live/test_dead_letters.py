@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from support.log import consume_all
 from support.posts import NOON, a_post
 
 FORM = "application/x-www-form-urlencoded"
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
 def break_an_event(headwater: Running, name: str = "1") -> int:
@@ -182,7 +184,10 @@ class Terminal:
         self._environ = {**kept, "HEADWATER_DATABASE_URL": url, "HEADWATER_LOG_LEVEL": "error"}
 
     def __call__(self, *words: str, code: int = 0) -> str:
-        command = [sys.executable, "-m", "headwater", *words]
+        return self.run("-m", "headwater", *words, code=code)
+
+    def run(self, *words: str, code: int = 0) -> str:
+        command = [sys.executable, *words]
         done = subprocess.run(command, env=self._environ, capture_output=True, timeout=200, text=True)
         assert done.returncode == code, done.stderr
         return done.stdout or done.stderr
@@ -209,6 +214,18 @@ def test_the_log_is_replayed_in_the_terminal(headwater: Running) -> None:
     assert counted == {"consumer": "search", "found": 1, "handled": 1, "delivered": 0, "unreached": 0, "dry_run": True}
     assert "1 found, 1 handled before, 0 delivered" in terminal(*words)
     assert "cannot be rebuilt" in terminal("replay", "--rebuild", "--consumer", "search", code=2)
+
+
+def test_the_scripts_of_the_document_replay_as_it_says(headwater: Running) -> None:  # E5
+    terminal, now = Terminal(headwater), headwater.parts.now()
+    letter_id = break_an_event(headwater)
+    event_id = headwater.program().get(f"/api/dead-letters/{letter_id}").json()["event_id"]
+    tried = terminal.run(str(SCRIPTS / "replay_dlq.py"), "--event-id", event_id, "--json", code=1)
+    assert json.loads(tried)["id"] == letter_id, "it fails again, because it is still broken"
+    window = (f"{now - timedelta(hours=1):%Y-%m-%d %H:%M}", f"{now + timedelta(hours=1):%Y-%m-%d %H:%M}")
+    script = str(SCRIPTS / "replay_events.py")
+    counted = terminal.run(script, "--start", window[0], "--end", window[1], "--consumer", "search", "--json")
+    assert json.loads(counted)["found"] == 1
 
 
 @pytest.mark.parametrize(

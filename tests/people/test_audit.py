@@ -329,7 +329,8 @@ def test_the_application_cannot_change_the_log(walled: Database) -> None:  # E10
     def run(conn: Connection, statement: str) -> int:
         return conn.execute(text(statement)).rowcount
 
-    for statement in ("UPDATE audit_log SET detail = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"):
+    by_view = ("UPDATE audit_logs SET detail = 'x'", "DELETE FROM audit_logs")
+    for statement in ("UPDATE audit_log SET detail = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log", *by_view):
         with pytest.raises(Exception, match="permission denied"):
             db.write_now(run, statement)
     db.write_now(run, "SELECT headwater_forget_audit(now() + interval '1 year')")  # keeps 30 days whatever is asked

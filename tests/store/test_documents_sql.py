@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +23,12 @@ COLUMNS = {
     "crawl_metrics": "metric_date metric_hour cache_hit_rate valid_posts_24h total_communities successful_crawls"
     " empty_crawls failed_crawls avg_latency_seconds total_new_posts total_updated_posts total_duplicates"
     " tier_assignments",
+    "deduplication_groups": "group_id representative_tweet_id deduplication_type similarity_score tweet_ids created_at",
+    "tweets": "tweet_id text created_at referenced_tweet_id reference_type deduplication_group_id",
+    "threads": "thread_id title url board created_at",
+    "articles": "article_id url title site board metadata created_at",
+    "feeds": "id url title refresh_interval last_fetched",
+    "audit_logs": "user_id tenant_id operation resource_type resource_id ip_address user_agent created_at",
 }
 LATEST_METRICS = "SELECT * FROM crawl_metrics ORDER BY metric_date DESC, metric_hour DESC LIMIT 10;"
 COMMUNITIES = """SELECT community_name, last_crawled_at, avg_valid_posts, quality_tier, crawl_frequency_hours,
@@ -99,3 +106,48 @@ def test_the_pool_is_the_communities_that_were_put_into_it(on_both: Running) -> 
     [community] = rows(on_both, "SELECT name, tier, is_active FROM community_pool")
     assert (community["name"], community["tier"], bool(community["is_active"])) == ("r/webdev", "high", True)
     assert rows(on_both, "SELECT quality_tier FROM community_cache")[0]["quality_tier"] == "tier1"
+
+
+GROUPS = """SELECT * FROM deduplication_groups WHERE deduplication_type = 'exact_duplicate' ORDER BY created_at DESC"""
+FOLDED = """SELECT tweet_id, deduplication_group_id FROM tweets WHERE deduplication_group_id IS NOT NULL
+    ORDER BY tweet_id"""
+
+
+def test_groups_of_posts_are_found_by_the_columns_of_their_document(on_both: Running) -> None:  # C12
+    ids = ["1876543210987654321", "1876543210987654999"]
+    for number, tweet_id in enumerate(ids):
+        at = on_both.parts.now() - timedelta(minutes=30 - number)
+        post = a_post(tweet_id, "The dam above Millbrook broke at dawn, officials say", content="", created_at=at)
+        on_both.publish(on_both.source(f"@account{number}"), post)
+    on_both.program().post("/api/deduplicate/batch", {"tweet_ids": ids})
+
+    [group] = rows(on_both, GROUPS)
+    told = json.loads(group["tweet_ids"]) if isinstance(group["tweet_ids"], str) else group["tweet_ids"]
+    [shown] = on_both.program().get("/api/deduplicate/groups").json()["items"]
+    assert told == shown["tweet_ids"] == ids
+    assert group["representative_tweet_id"] == shown["representative_tweet_id"] == ids[0]
+    assert (group["group_id"], group["similarity_score"]) == (shown["group_id"], None)
+    assert str(group["created_at"])[:16].replace(" ", "T") == shown["created_at"][:16]
+    assert [tuple(row.values()) for row in rows(on_both, FOLDED)] == [(one, group["group_id"]) for one in ids]
+    on_both.program()("DELETE", f"/api/deduplicate/groups/{group['group_id']}?everybody=true")
+    assert rows(on_both, GROUPS) == rows(on_both, FOLDED) == []
+
+
+def test_articles_and_feeds_have_their_documents_names(on_both: Running) -> None:  # D8
+    source_id = on_both.source("https://news.example/feed")
+    on_both.publish(source_id, a_post("one", "Something happened", url="https://news.example/one"))
+    [feed] = rows(on_both, f"SELECT url, last_fetched FROM feeds WHERE id = {source_id}")
+    assert (feed["url"], bool(feed["last_fetched"])) == ("https://news.example/feed", True)
+    [article] = rows(on_both, "SELECT article_id, url, title, feed_id FROM articles")
+    assert tuple(article.values()) == ("one", "https://news.example/one", "Something happened", source_id)
+
+
+def test_the_audit_log_is_read_by_its_documents_name(on_both: Running) -> None:  # E10
+    client = on_both.program()
+    source = client.post("/api/sources", {"address": "https://news.example/feed"}, User_Agent="curl/8").json()
+    client("DELETE", f"/api/sources/{source['id']}", User_Agent="curl/8")
+    told = rows(on_both, "SELECT * FROM audit_logs WHERE resource_type = 'source' ORDER BY id")
+    assert [row["operation"] for row in told] == ["CREATE", "DELETE"]
+    assert {row["resource_id"] for row in told} == {str(source["id"])}
+    assert all(row["user_id"] and row["tenant_id"] and row["ip_address"] for row in told)
+    assert {row["user_agent"] for row in told} == {"curl/8"}

@@ -11,7 +11,8 @@ from psycopg import sql
 from sqlalchemy import Connection, inspect, text
 from typer.testing import CliRunner
 
-from headwater.app import webhooks
+from headwater import wire
+from headwater.app import people, webhooks
 from headwater.cli.commands import app
 from headwater.consumers.webhooks import queue_for_webhooks
 from headwater.follow.add import follow
@@ -20,7 +21,7 @@ from headwater.model import Reader
 from headwater.store import migrate, row_security, sources
 from headwater.store.db import Database
 from headwater.store.log.outbox import LoggedEvent, LogPosition
-from headwater.store.people import accounts
+from headwater.store.people import accounts, audit
 from headwater.store.sql import json_text
 from headwater.store.tables import metadata
 from support.posts import NOON
@@ -129,6 +130,16 @@ def test_a_query_without_a_condition_finds_the_rows_of_its_tenant(
     assert walled.read_now(rows_of, theirs, "subscriptions") == 2
     assert walled.read_now(partial(rows_of, _reader=ours), table="tenants") == 1
     assert walled.read_now(rows, "subscriptions") == 3
+
+
+def test_a_view_of_the_audit_log_shows_the_rows_of_its_tenant(
+    walled: Database, ours: Reader, theirs: Reader
+) -> None:  # H75
+    for reader in (ours, theirs, theirs):
+        with people.acting(reader, "test", wire.utc_now):
+            walled.write_now(audit.record, reader, "token.create", 1)
+    assert walled.read_now(rows_of, ours, "audit_logs") == 1
+    assert walled.read_now(rows_of, theirs, "audit_logs") == 2
 
 
 def test_nothing_can_be_written_for_another_tenant(walled: Database, ours: Reader, theirs: Reader) -> None:

@@ -59,6 +59,21 @@ def test_the_batch_crawl_is_scheduled_twice() -> None:  # A9, A15
     }
 
 
+def test_the_entries_of_the_documents_schedule_are_jobs_here() -> None:  # A9, A13
+    entries = {
+        "warmup-crawl-seed-communities": "tasks.crawler.crawl_seed_communities",
+        "crawl-seed-communities": "tasks.crawler.crawl_seed_communities",
+        "auto-crawl-incremental": "tasks.crawler.crawl_seed_communities_incremental",
+        "crawl-low-quality-communities": "tasks.crawler.crawl_low_quality_communities",
+        "monitor-warmup-metrics": "tasks.monitoring.monitor_warmup_metrics",
+        "generate-daily-metrics": "tasks.metrics.generate_daily",
+        "monitor-api-calls": "tasks.monitoring.monitor_api_calls",
+        "monitor-cache-health": "tasks.monitoring.monitor_cache_health",
+        "cleanup-expired-posts": "tasks.maintenance.cleanup_expired_posts_hot",
+    }
+    assert {name: job_named(name).task for name in entries} == entries
+
+
 @given(st.sampled_from(JOBS), st.datetimes(max_value=NOON.replace(tzinfo=None), timezones=st.just(UTC)))
 def test_times_are_those_of_the_clock(job: Job, now: datetime) -> None:  # A9
     at = next_run(job, now)

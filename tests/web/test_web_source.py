@@ -40,6 +40,21 @@ def test_a_sources_page_shows_its_days_its_tier_and_its_watermark(on_both: Runni
     assert "Next check" in page
 
 
+def test_a_source_says_how_its_visits_went_and_how_much_they_knew(on_both: Running) -> None:  # A14
+    source_id = on_both.source("r/webdev")
+    posts = [a_post(f"t3_{number}", created_at=on_both.parts.now()) for number in range(4)]
+    on_both.publish(source_id, *posts[:1])
+    on_both.publish(source_id, *posts)
+    on_both.parts.db.write_now(
+        lambda conn: conn.execute(update(sources).where(sources.c.id == source_id).values(empty_hit=2, failure_hit=1))
+    )
+    shown = on_both.program().get(f"/api/sources/{source_id}").json()
+    names = ("success_hit", "empty_hit", "failure_hit", "posts_cached", "dedup_rate")
+    assert [shown[name] for name in names] == [2, 2, 1, 0, 0.2]
+    page = on_both.browser().get(f"/sources/{source_id}").text
+    assert "2 worked, 2 found nothing, 1 failed. 20% of what the latest ones read was known." in page
+
+
 def test_days_are_those_of_utc_and_none_is_left_out(db: Any, owner: Any) -> None:
     def work(conn: Connection) -> None:
         source_id = a_source(conn, owner)

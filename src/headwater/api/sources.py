@@ -96,6 +96,7 @@ async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) ->
         found.source,
         pushed_since=iso_or_none(found.pushed_since),
         posts=found.posts,
+        **found.hits._asdict(),
         visits=[shaped(VisitJson, visit) for visit in found.visits],
     )
 

@@ -29,7 +29,7 @@ from headwater.store.people import audit
 from headwater.store.posts import stream
 from headwater.store.sources import Added, WatchedSource, hubs, pool, schedule
 from headwater.store.sources.pool import Listing, SourceTier
-from headwater.store.visits import PastVisit, checkpoints
+from headwater.store.visits import PastVisit, VisitHits, checkpoints
 from headwater.store.visits.checkpoints import CheckpointRow
 
 PAST_VISITS = 30
@@ -82,12 +82,13 @@ def plural_of(kind: str) -> str:
 
 
 class SourceDetail(NamedTuple):
-    """A source with its latest visits, the number of its posts, and since when a hub pushes it."""
+    """A source with its latest visits, how all of them went, its number of posts, and since when a hub pushes it."""
 
     source: WatchedSource
     pushed_since: datetime | None
     posts: int
     visits: list[PastVisit]
+    hits: VisitHits
 
 
 class Publishing(NamedTuple):
@@ -246,6 +247,7 @@ def detail(conn: Connection, reader: Reader, source_id: int, now: datetime) -> S
         hubs.active_since(conn, source_id, now),
         sources.count_posts(conn, source_id),
         visits.past_visits(conn, source_id, PAST_VISITS),
+        visits.hits(conn, source_id),
     )
 
 
@@ -382,6 +384,13 @@ class SourceDetailJson(SourceJson):
         Time | None, Example("2026-01-06T07:00:00Z", "since when a hub pushes it (WebSub); null: it is polled")
     ]
     posts: Annotated[int, Example(120)]
+    success_hit: Annotated[int, Example(96, "visits that found posts, or that nothing had changed")]
+    empty_hit: Annotated[int, Example(3, "visits that found nothing")]
+    failure_hit: Annotated[int, Example(1, "visits that failed")]
+    dedup_rate: Annotated[
+        float | None, Example(0.87, "the share of known posts in what the latest visits read; null: they read nothing")
+    ]
+    posts_cached: Annotated[int, Example(0, "posts in the cached listing of a community")]
     visits: list[VisitJson]
 
 

@@ -136,6 +136,16 @@ async def _forget_gone_machines(tools: JobTools) -> int:
     return deleted
 
 
+# Jobs by the names that they have in schedules of the crawler's document.
+ENTRIES = {
+    "warmup-crawl-seed-communities": "warm-up",
+    "auto-crawl-incremental": "incremental",
+    "crawl-low-quality-communities": "low-quality",
+    "cleanup-expired-posts": "clean-hot",
+    "generate-daily-metrics": "daily-metrics",
+    "monitor-warmup-metrics": "monitor-warm-up",
+}
+
 JOBS = (
     Job(
         "warm-up",
@@ -331,7 +341,8 @@ JOBS = (
 
 
 def named(name: str) -> Job | None:
-    """Returns the job with this name or task name."""
+    """Returns the job with this name, task name, or name in the document's schedule."""
+    name = ENTRIES.get(name, name)
     return next((job for job in JOBS if name in (job.name, job.task)), None)
 
 

@@ -18,11 +18,12 @@ from headwater.store import posts, sources
 from headwater.store.sources import leases, schedule
 from headwater.store.sources.pool import QUIET, UNSEEN_FOR
 from headwater.store.sources.schedule import FinishedTask
-from headwater.store.sql import columns, insert_into, json_text, json_value, portable
+from headwater.store.sql import Prepared, columns, insert_into, json_text, json_value, portable
 
 ROLLING = 8.0  # how many visits an average covers
 TASK_RETRIES = 3
 LATELY = timedelta(hours=24)
+RATED_VISITS = 100  # over which the share of known posts is taken
 GOOD = ("ok", "unchanged", "empty")
 
 
@@ -38,6 +39,17 @@ class PastVisit(NamedTuple):
     truncated: bool
     gap: bool
     error: str | None
+
+
+class VisitHits(NamedTuple):
+    """How the visits of a source went since it was added, the number of posts in its cached listing, and the share of
+    known posts in what its latest visits read. None: they read nothing."""
+
+    success_hit: int
+    empty_hit: int
+    failure_hit: int
+    posts_cached: int
+    dedup_rate: float | None
 
 
 class VisitElsewhere(NamedTuple):
@@ -126,6 +138,15 @@ _forget_crawls = portable(
 )
 _past_visits = portable(
     f"SELECT {columns(PastVisit)} FROM crawls WHERE source_id = ? ORDER BY id DESC LIMIT ?", row=PastVisit
+)
+_HITS = """SELECT s.success_hit, s.empty_hit, s.failure_hit, COALESCE({length}(c.posts), 0),
+        (SELECT CAST(sum(duplicates) AS FLOAT) / NULLIF(sum(new + updated + duplicates), 0)
+        FROM (SELECT new, updated, duplicates FROM crawls WHERE source_id = s.id ORDER BY id DESC LIMIT ?) AS latest)
+    FROM sources s LEFT JOIN cached_listings c ON c.source_id = s.id WHERE s.id = ?"""
+_hits = Prepared(
+    sqlite=_HITS.format(length="json_array_length"),
+    postgresql=_HITS.format(length="jsonb_array_length"),
+    row=VisitHits,
 )
 _visited_since = portable(
     """SELECT s.address, c.source_id, c.outcome, c.new, c.updated, c.duplicates, c.watermark_updated, c.truncated,
@@ -352,6 +373,10 @@ def _crawl(one: SavedVisit) -> dict[str, Any]:
 def past_visits(conn: Connection, source_id: int, limit: int) -> list[PastVisit]:
     """Returns the latest visits of a source, the newest first."""
     return _past_visits.all(conn, source_id, limit)
+
+
+def hits(conn: Connection, source_id: int) -> VisitHits:
+    return _hits.all(conn, RATED_VISITS, source_id)[0]
 
 
 def visited_since(conn: Connection, source_ids: Sequence[int], since: datetime) -> list[VisitElsewhere]:
