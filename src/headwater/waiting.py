@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Coroutine, Iterator
+from collections.abc import Collection, Coroutine, Iterator, Set
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -18,22 +18,23 @@ class WakeUpSignal:
     """Wakes every loop of this process that listens. A loop that misses it looks by itself a second later."""
 
     def __init__(self) -> None:
-        self._listeners: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+        self._listeners: dict[asyncio.Event, tuple[asyncio.AbstractEventLoop, Set[str]]] = {}
 
     @contextmanager
-    def listening(self) -> Iterator[asyncio.Event]:
-        """Yields an event that each `send` sets. The listener clears it."""
+    def listening(self, kinds: Set[str] = frozenset()) -> Iterator[asyncio.Event]:
+        """Yields an event that each `send` sets, or each that is about one of these kinds. The listener clears it."""
         woken = asyncio.Event()
-        self._listeners[woken] = asyncio.get_running_loop()
+        self._listeners[woken] = asyncio.get_running_loop(), kinds
         try:
             yield woken
         finally:
             del self._listeners[woken]
 
-    def send(self) -> None:
-        """Wakes the listeners. May be called from any thread."""
-        for woken, loop in list(self._listeners.items()):
-            if not woken.is_set():
+    def send(self, kinds: Set[str] = frozenset()) -> None:
+        """Wakes the listeners: those that listen for one of these kinds or, if none is named, all. May be called from
+        any thread."""
+        for woken, (loop, wanted) in list(self._listeners.items()):
+            if not woken.is_set() and (not kinds or not wanted or not wanted.isdisjoint(kinds)):
                 with suppress(RuntimeError):  # its loop has just closed; the write that wakes it must not fail for that
                     loop.call_soon_threadsafe(woken.set)
 

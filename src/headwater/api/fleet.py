@@ -52,7 +52,7 @@ async def list_miners(
 @router.post("/api/miners", status_code=201, summary="Add machines", dependencies=[needs("miners:write")])
 async def add_miner(parts: WithParts, reader: CurrentReader, wanted: NewMiner) -> MinerJson:
     """Machines of one kind at one place are one entry. What you do not give is as the model has it."""
-    return shaped(MinerJson, await parts.db.write(miners.add, reader, wanted, parts.now()))
+    return shaped(MinerJson, await parts.db.write_grouped(miners.add, reader, wanted, parts.now()))
 
 
 @router.get("/api/miners/{miner_id}", summary="Show machines", dependencies=[needs("miners:read")])
@@ -70,7 +70,7 @@ async def show_miner(parts: WithParts, reader: CurrentReader, miner_id: Id) -> M
 async def change_miner(parts: WithParts, reader: CurrentReader, miner_id: Id, wanted: MinerChange) -> MinerJson:
     """Only the fields that are given change; of two changes of one field, the later one holds. With `revision`, it is
     a 409 if somebody changed the machines since you read them, and nothing changes."""
-    return shaped(MinerJson, await parts.db.write(miners.change, reader, miner_id, wanted, parts.now()))
+    return shaped(MinerJson, await parts.db.write_grouped(miners.change, reader, miner_id, wanted, parts.now()))
 
 
 @router.delete(
@@ -78,7 +78,7 @@ async def change_miner(parts: WithParts, reader: CurrentReader, miner_id: Id, wa
 )
 async def remove_miner(parts: WithParts, reader: CurrentReader, miner_id: Id) -> None:
     """What they earned and cost before is not changed by it."""
-    await parts.db.write(miners.remove, reader, miner_id, parts.now())
+    await parts.db.write_grouped(miners.remove, reader, miner_id, parts.now())
 
 
 @router.post(

@@ -42,4 +42,4 @@ def consumer(wake: Callable[[], None]) -> Consumer:
             portfolios.mark_all_stale(conn, market.created_at)
         after_commit(conn, wake)
 
-    return Consumer("portfolio", OWN | {MARKET_UPDATED.name}, mark)
+    return Consumer("portfolio", OWN | {MARKET_UPDATED.name}, mark, is_quick=True)

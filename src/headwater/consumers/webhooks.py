@@ -49,7 +49,7 @@ def queue_for_webhooks(conn: Connection, events: list[LoggedEvent]) -> None:
     deliveries.enqueue(conn, list(wanted()))
 
 
-CONSUMER = Consumer("webhooks", frozenset(BY_NAME), queue_for_webhooks)
+CONSUMER = Consumer("webhooks", frozenset(BY_NAME), queue_for_webhooks, is_quick=True)
 
 
 def _source_of(event: LoggedEvent) -> int | None:

@@ -51,6 +51,7 @@ class Consumer(NamedTuple):
     `linger` is how many seconds it waits for more events after some arrived, for work that is cheaper in large batches.
     `waits_for_dead` makes later events of a key wait until a dead letter of that key is replayed or skipped.
     `reset` deletes what the consumer has written, so that it can be rebuilt from the log.
+    `is_quick` says that a batch takes milliseconds and leaves nothing in memory, so that it may share its transaction.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Consumer(NamedTuple):
     linger: float = 0.0
     waits_for_dead: bool = False
     reset: Callable[[Connection], None] | None = None
+    is_quick: bool = False
 
 
 def pending(conn: Connection, consumer: Consumer, now: datetime, *, wanted: bool = False) -> list[int]:

@@ -5,6 +5,8 @@ PostgreSQL has a pool; deadlocks and serialization failures are tried again. Its
 function has only some of the threads: whoever waits for a locked table does not keep others from using the rest.
 A function that is called with a reader runs in that reader's tenant, and sees no rows of others; one without a reader
 is the instance's own work (`store/row_security.py`).
+`db.write_grouped` is for small writes. On SQLite those that wait together share a transaction, and so one wait for the
+disk (`store/group_commit.py`); PostgreSQL does this by itself.
 What the drivers raise is translated here into StoreUnavailable.
 """
 
@@ -14,20 +16,23 @@ import asyncio
 import contextvars
 import sqlite3
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+import structlog
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 
 from headwater.errors import BadSetting, StoreDamaged, StoreUnavailable
 from headwater.store import row_security
 from headwater.store.condition import FULL_DISK, Condition, is_damage, is_full_disk
+from headwater.store.group_commit import GroupedWrite, WriteQueue
 
+log = structlog.get_logger()
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -35,7 +40,7 @@ OLDEST_SQLITE = (3, 35)  # the first with RETURNING
 BUSY_SECONDS = 10
 IDLE_SECONDS = 30.0
 MAX_WORDS = 200  # of what a driver says: SQLite quotes text that it cannot read
-APPENDED = "headwater_appended"  # set by `store.log.outbox` in the info of a connection that appended events
+APPENDED = "headwater_appended"  # in the info of a connection: the kinds of events that `store.log.outbox` appended
 AFTER_COMMIT = "headwater_after_commit"  # what to call once the transaction of a connection is committed
 ACCOUNTS_CHANGED = "headwater_accounts_changed"  # the same, by `store.people.tokens`: somebody may do less or more
 LOCK_SECONDS = 5.0
@@ -68,7 +73,7 @@ _ADVICE = {
 
 
 class Database:
-    """`on_events` is called, in the writer's thread, after each transaction that appended events, and
+    """`on_events` is called, in the writer's thread, after each transaction that appended events, with their kinds, and
     `on_account_changes` after one that changed what somebody may do."""
 
     def __init__(
@@ -87,7 +92,7 @@ class Database:
             "statement_timeout": statement_seconds,
         }
         self.engine = _engine(url, limits)
-        self.on_events: Callable[[], None] = lambda: None
+        self.on_events: Callable[[Set[str]], None] = lambda _: None
         self.on_account_changes: Callable[[], None] = lambda: None
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self.condition = Condition(Path(self.engine.url.database or "") if self.is_sqlite else None)
@@ -97,12 +102,25 @@ class Database:
         writers, readers = (1, READERS) if self.is_sqlite else (POSTGRES_WRITERS, POSTGRES_READERS)
         self._writers = Threads(writers, "headwater-write", limited=not self.is_sqlite)
         self._readers = Threads(readers, "headwater-read", limited=not self.is_sqlite, patience=TURN_SECONDS)
+        self._waiting = WriteQueue(self._writers.submit, self._write_group)
 
     async def read(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._in(self._readers, _name(function), lambda: self.read_now(function, *args, **kwargs))
 
     async def write(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._in(self._writers, _name(function), lambda: self.write_now(function, *args, **kwargs))
+
+    async def write_grouped(
+        self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Writes as `write` does. On SQLite it may share its transaction with others that wait at the same time.
+
+        It returns once that is committed. If one of them fails, the others do not. For functions that take milliseconds
+        and remember nothing between calls: all of a group wait for each other.
+        """
+        if not self.is_sqlite:
+            return await self.write(function, *args, **kwargs)
+        return await self._waiting.run(GroupedWrite(function, args, kwargs))
 
     async def _in(self, threads: Threads, what: str, work: Callable[[], T]) -> T:
         return await threads.run(what, work)
@@ -125,23 +143,61 @@ class Database:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._noted(function, writes=True), _translated(), self.engine.connect() as conn:
-                    self.condition.check_file()
-                    conn.execution_options(headwater_writes=True)
-                    conn.info.pop(AFTER_COMMIT, None)  # of a transaction that failed
-                    with conn.begin():
+                    with self._begun(conn):
                         row_security.begin(conn, _given(function, args, kwargs))
                         result = function(conn, *args, **kwargs)
-                    if conn.info.pop(APPENDED, False):
-                        self.on_events()
-                    if conn.info.pop(ACCOUNTS_CHANGED, False):
-                        self.on_account_changes()
-                    for call in conn.info.pop(AFTER_COMMIT, ()):
-                        call()
+                    self._tell(_to_tell(conn))
                     return result
             except StoreUnavailable as error:
                 if attempt == ATTEMPTS or getattr(_root(error), "sqlstate", None) not in _TRY_AGAIN:
                     raise
         raise AssertionError("unreachable")
+
+    def _write_group(self, group: Sequence[GroupedWrite[Any]]) -> None:
+        """Writes these in one transaction; if there is but one, or the transaction is lost, each in one of its own."""
+        if len(group) < 2 or not self._write_together(group):
+            for one in group:
+                one.settle(partial(self.write_now, one.function, *one.args, **one.kwargs))
+
+    def _write_together(self, group: Sequence[GroupedWrite[Any]]) -> bool:
+        """Returns False if the transaction was lost, and with it what all of them wrote."""
+        try:
+            with _translated(), self.engine.connect() as conn, self._begun(conn):
+                outcomes = []
+                for one in group:
+                    with one.attempted(conn):
+                        one.write(conn)
+                    outcomes.append(_to_tell(conn))
+        except Exception as error:  # noqa: BLE001 - each of them finds out by itself what is wrong
+            log.warning("writes.separated", number=len(group), error=str(error))
+            return False
+        for one, told in zip(group, outcomes, strict=True):
+            one.settle(partial(self._finish, one, told))
+        return True
+
+    def _finish(self, one: GroupedWrite[T], told: _Told) -> T:
+        with self._noted(one.function, writes=True), _translated():
+            result = one.outcome()
+        self._tell(told)
+        return result
+
+    @contextmanager
+    def _begun(self, conn: Connection) -> Iterator[None]:
+        """Begins a transaction that writes."""
+        self.condition.check_file()
+        conn.execution_options(headwater_writes=True)
+        _to_tell(conn)  # of a transaction that failed
+        with conn.begin():
+            yield
+
+    def _tell(self, told: _Told) -> None:
+        """Tells others of what is committed now."""
+        if told.kinds:
+            self.on_events(told.kinds)
+        if told.accounts_changed:
+            self.on_account_changes()
+        for call in told.calls:
+            call()
 
     @contextmanager
     def _noted(self, function: Callable[..., Any], *, writes: bool = False) -> Iterator[None]:
@@ -205,6 +261,20 @@ class Database:
         self.engine.dispose()
 
 
+class _Told(NamedTuple):
+    """Of what others are told after a commit: the kinds of events, whether accounts changed, and what else to call."""
+
+    kinds: Set[str]
+    accounts_changed: bool
+    calls: Sequence[Callable[[], None]]
+
+
+def _to_tell(conn: Connection) -> _Told:
+    """Takes what was noted on a connection since it was last asked."""
+    info = conn.info
+    return _Told(info.pop(APPENDED, frozenset()), info.pop(ACCOUNTS_CHANGED, False), info.pop(AFTER_COMMIT, ()))
+
+
 def after_commit(conn: Connection, call: Callable[[], None]) -> None:
     """Calls this, in the writer's thread, once the transaction of a write is committed."""
     conn.info.setdefault(AFTER_COMMIT, []).append(call)
@@ -242,6 +312,10 @@ class Threads:
             yield
         finally:
             turns.release()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Has it done when it is its turn, without waiting for it."""
+        self._pool.submit(work)
 
     def shutdown(self) -> None:
         self._pool.shutdown()

@@ -44,7 +44,9 @@ async def catch_up(db: Database, consumers: Sequence[Consumer], now: Clock) -> N
 async def _follow(db: Database, consumer: Consumer, new_events: WakeUpSignal, now: Clock, stop: asyncio.Event) -> None:
     started, pause, passed_at = False, POLL_SECONDS, time.monotonic()
     guard = PoisonGuard(db, consumer, delivery.deliver_batch, now)
-    with new_events.listening() as woken:
+    # On PostgreSQL an older transaction may hide new events for a moment. SQLite shows all that it has told of.
+    soon = POLL_SECONDS if db.is_sqlite else SOON_SECONDS
+    with new_events.listening(consumer.kinds) as woken:
         while not stop.is_set():
             try:
                 if not started:
@@ -54,7 +56,7 @@ async def _follow(db: Database, consumer: Consumer, new_events: WakeUpSignal, no
                 passes = time.monotonic() - passed_at >= PASS_SECONDS
                 handled = await _work_off(db, consumer, now, guard, wanted=not passes)
                 passed_at = time.monotonic() if passes else passed_at
-                pause = SOON_SECONDS if handled else min(pause * 2, POLL_SECONDS)
+                pause = soon if handled else min(pause * 2, POLL_SECONDS)
             except HeadwaterError as error:
                 log.warning("consumer.waits", consumer=consumer.name, error=error.detail)
                 pause = TROUBLE_SECONDS
@@ -62,7 +64,7 @@ async def _follow(db: Database, consumer: Consumer, new_events: WakeUpSignal, no
                 log.exception("consumer.failed", consumer=consumer.name)
                 pause = TROUBLE_SECONDS
             if await wait(pause, woken, stop=stop):
-                pause = SOON_SECONDS  # on PostgreSQL an older transaction may hide the new events for a moment
+                pause = soon
             await wait(consumer.linger, stop=stop)
 
 
@@ -86,7 +88,8 @@ def _deliver_next(conn: Connection, consumer: Consumer, partition: int, now: Clo
 async def _work_off_partition(db: Database, consumer: Consumer, partition: int, now: Clock) -> int:
     handled = 0
     while True:
-        moved = await db.write(_deliver_next, consumer, partition, now)
+        write = db.write_grouped if consumer.is_quick else db.write
+        moved = await write(_deliver_next, consumer, partition, now)
         handled += moved
         if moved < consumer.batch:
             return handled

@@ -107,6 +107,7 @@ async def calculate(tools: CalculationTools, owners: Sequence[Owner]) -> list[Ow
         if not tokens:
             return []
         found = await tools.db.read(portfolio.calculate_all, [named[name] for name in tokens])
-        saved = await tools.db.write(portfolio.save_all, list(zip(found, tokens.items(), strict=True)), tools.now())
+        held = list(zip(found, tokens.items(), strict=True))
+        saved = await tools.db.write_grouped(portfolio.save_all, held, tools.now())
     await tools.cache.forget(*(portfolio.cache_key(portfolio.reader_of(owner)) for owner in saved))
     return saved

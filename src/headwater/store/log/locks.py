@@ -34,20 +34,20 @@ class StoreLocks:
 
     async def acquire(self, name: str, owner: str, lease: timedelta) -> int | None:
         now = self._now()
-        return await self._db.write(take, name, owner, now + lease, now)
+        return await self._db.write_grouped(take, name, owner, now + lease, now)
 
     async def is_held(self, name: str, owner: str) -> bool:
         return await self._db.read(is_held, name, owner, self._now())
 
     async def release(self, name: str, owner: str) -> bool:
-        return await self._db.write(drop, name, owner)
+        return await self._db.write_grouped(drop, name, owner)
 
     async def acquire_free(self, names: Sequence[str], owner: str, lease: timedelta) -> dict[str, int]:
         now = self._now()
-        return await self._db.write(take_free, names, owner, now + lease, now)
+        return await self._db.write_grouped(take_free, names, owner, now + lease, now)
 
     async def release_all(self, names: Sequence[str], owner: str) -> None:
-        await self._db.write(drop_all, names, owner)
+        await self._db.write_grouped(drop_all, names, owner)
 
     async def close(self) -> None:
         """Nothing is open: the database is its owner's."""

@@ -169,7 +169,7 @@ def append(conn: Connection, events: Sequence[Event], now: datetime) -> None:
         _append.many(conn, rows)
     if on_postgres:
         _notify.once(conn)
-    conn.info[APPENDED] = True
+    conn.info.setdefault(APPENDED, set()).update(event.kind for event in events)
 
 
 async def listen(db: Database, wake: Callable[[], None], stop: asyncio.Event) -> None:
