@@ -23,6 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import psycopg
@@ -252,8 +253,7 @@ def lateness(feeds: Corpus, due: int, minutes: float, first: float, workers: int
     print(f"\n{due} sources, due over {minutes:g} min; the first {first:g} min of that, by {workers} workers")
     print(f"{row[0]} of the {wanted} that came due were visited, nine of ten unchanged; CPU seconds: {spent}")
     print(f"late by: median {half:.2f} s, p95 {most:.2f} s, p99 {nearly_all:.2f} s, most {worst:.2f} s")
-    tenth, middle, last = memory[len(memory) // 10], memory[len(memory) // 2], memory[-1]
-    print(f"memory of workers and beat: {tenth:.0f} MB after a tenth, {middle:.0f} half way, {last:.0f} at the end")
+    print(f"memory of workers and beat, MB, median of each tenth of the time: {curve(memory)}")
 
 
 def add_sources(conn: psycopg.Connection[Any], urls: Sequence[str], count: int, minutes: float) -> None:
@@ -286,6 +286,12 @@ def watch_memory(conn: psycopg.Connection[Any], pids: Collection[int], wanted: i
         time.sleep(10)
         memory.append(sum(memory_mb(pid) for pid in pids))
     return memory
+
+
+def curve(memory: Sequence[float]) -> str:
+    """Returns the medians of ten parts, one after the other. Single figures say little: parsers come and go."""
+    size = max(1, len(memory) // 10)
+    return " ".join(f"{median(memory[at : at + size]):.0f}" for at in range(0, len(memory), size))
 
 
 def _etag(url: str) -> str | None:

@@ -20,7 +20,7 @@ from headwater.store.posts import search, threads
 from headwater.store.posts.threads import Thread
 from headwater.store.sql import Prepared, columns, picked, portable
 from headwater.store.stories import folded, tellings
-from headwater.store.stories.folded import Entry, FoldSettings, ShownMember
+from headwater.store.stories.folded import Entry, FoldSettings, ShownMember, StreamPart
 from headwater.store.stories.tellings import TellingNews
 
 
@@ -180,9 +180,9 @@ def page(
     alone = fold.level == "off" or wanted.starred or wanted.is_listed
     found = posts_page(conn, reader, wanted, after=after, limit=limit, fold=None if alone else fold)
     ids = [post.id for post in found]
-    within: dict[str, Any] = {"folder": wanted.folder, "source_id": wanted.source_id}
-    entries = {} if alone else folded.entries(conn, reader, fold, ids, **within)
-    standing = {} if alone else threads.standing_at(conn, reader, fold, ids, **within)
+    part = StreamPart(wanted.folder, wanted.source_id)
+    entries = {} if alone else folded.entries(conn, reader, fold, ids, part)
+    standing = {} if alone else threads.standing_at(conn, reader, fold, ids, part)
     elsewhere = [one.shown_id for at in (entries, standing) for place, one in at.items() if one.shown_id != place]
     shown = {post.id: post for post in [*found, *posts_by_id(conn, reader, elsewhere)]} if elsewhere else {}
     told = tellings.news(conn, [one.post_id for entry in entries.values() for one in (*entry.members, *entry.news)])

@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from headwater.model import Post, Reader
 from headwater.store.sql import Prepared, columns, portable
 from headwater.store.stories import folded
-from headwater.store.stories.folded import FoldSettings
+from headwater.store.stories.folded import FoldSettings, StreamPart
 
 MOST_COUNTED = 10_000  # replies of one thread
 MOST_NEW = 100  # replies that the reader has not read, of one thread
@@ -193,18 +193,15 @@ def standing_at(
     reader: Reader,
     wanted: FoldSettings,
     post_ids: Sequence[int],
-    *,
-    folder: str | None = None,
-    source_id: int | None = None,
+    part: StreamPart = StreamPart(),
 ) -> dict[int, Thread]:
     """Returns the threads that stand at these posts and have replies."""
-    found = threads_statement(wanted.level, folder is not None, source_id is not None).all(
+    found = threads_statement(wanted.level, part.folder is not None, part.source_id is not None).all(
         conn,
         **reader.key,
         threshold=wanted.threshold,
         ids=list(post_ids),
-        folder=folder,
-        source_id=source_id,
+        **part._asdict(),
         most=MOST_COUNTED,
         most_new=MOST_NEW,
     )

@@ -38,6 +38,13 @@ class FoldSettings(NamedTuple):
     threshold: float = 0.0
 
 
+class StreamPart(NamedTuple):
+    """The part of the stream that is shown: a folder, a source, or all of it."""
+
+    folder: str | None = None
+    source_id: int | None = None
+
+
 class ShownMember(NamedTuple):
     """A post as a member of a story, and why it is one. `seq` is its place in the order of arrival.
 
@@ -315,16 +322,14 @@ def entries(
     reader: Reader,
     wanted: FoldSettings,
     post_ids: Sequence[int],
-    *,
-    folder: str | None = None,
-    source_id: int | None = None,
+    part: StreamPart = StreamPart(),
 ) -> dict[int, Entry]:
     """Returns, for those of these posts that are folded with others, the entry that stands at the post."""
     if wanted.level == "off" or not post_ids:
         return {}
     own = _own(reader, wanted, post_ids)
-    found = _heads(wanted.level, folder is not None, source_id is not None).all(
-        conn, **own, folder=folder, source_id=source_id, most=MOST_COUNTED
+    found = _heads(wanted.level, part.folder is not None, part.source_id is not None).all(
+        conn, **own, **part._asdict(), most=MOST_COUNTED
     )
     heads = [head for head in found if head.tellings > 1]
     if not heads:
