@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-search lint format docs packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-fleet bench-memory bench-tenants bench-cluster bench-lateness attack chaos chaos-cluster week fuzz constraints services-down clean
+.PHONY: help run test test-failed test-search lint format docs messages packages bench bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-fleet bench-memory bench-tenants bench-cluster bench-lateness attack chaos chaos-cluster week fuzz constraints services-down clean
 
 FEEDS ?= 2000
 PEERS ?= yarr,miniflux
@@ -27,6 +27,10 @@ test: packages lint  ## set up, then check and test everything (ARGS="-k words" 
 test-failed:  ## run the tests that failed last once more, one after the other, if they are few
 	@scripts/services up
 	@eval "$$(scripts/services env)" && exec .venv/bin/python scripts/failed.py
+
+messages:  ## look for new messages on the pages, and put them into the catalogues of the other languages
+	@scripts/venv dev
+	@.venv/bin/python scripts/messages.py
 
 packages:
 	@scripts/services install || true

@@ -102,6 +102,7 @@ VALUES: Mapping[str, Any] = {
     "keep": None,
     "time_zone": "Europe/Berlin",
     "theme": "dark",
+    "language": "de",
     "issuer": "https://issuer.example",
     "subject": "somebody",
     "app.webhooks.change.wanted": ChangedWebhook(active=False),

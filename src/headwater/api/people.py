@@ -58,6 +58,9 @@ class AccountChange(BaseModel):
     theme: Literal["light", "dark", ""] | None = Field(
         default=None, description="empty: that of the system; null: as it is"
     )
+    language: Literal["en", "de", "zh", ""] | None = Field(
+        default=None, description="of the pages; empty: that of the browser; null: as it is"
+    )
 
 
 class WantedToken(BaseModel):

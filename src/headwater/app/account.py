@@ -34,6 +34,7 @@ MOST_EMAIL = 254
 _EMAIL = re.compile(r"[\w!#$%&*+/=?^`{|}~.-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 LONGEST_LIFE = timedelta(days=3650)
 THEMES = ("light", "dark")
+LANGUAGES = ("en", "de", "zh")
 _AGENT_CHARACTERS = 300
 
 
@@ -167,9 +168,15 @@ def described_scopes(reader: Reader) -> dict[str, str]:
 
 
 def arrange(
-    conn: Connection, reader: Reader, *, name: str | None = None, time_zone: str | None = None, theme: str | None = None
+    conn: Connection,
+    reader: Reader,
+    *,
+    name: str | None = None,
+    time_zone: str | None = None,
+    theme: str | None = None,
+    language: str | None = None,
 ) -> Person:
-    """Changes what is given. An empty time zone or theme means that of the browser."""
+    """Changes what is given. An empty time zone, theme or language means that of the browser."""
     person = show(conn, reader)
     name = person.name if name is None else check_name(name)
     if any(one.name == name and one.id != person.id for one in accounts.people(conn, reader.tenant_id)):
@@ -178,10 +185,13 @@ def arrange(
         raise BadInput(f"There is no time zone {time_zone[:50]!r}. They are called as Europe/Paris is.")
     if theme and theme not in THEMES:
         raise BadInput(f"There is no theme {theme[:50]!r}. There are: {', '.join(THEMES)}.")
+    if language and language not in LANGUAGES:
+        raise BadInput(f"There are no pages in {language[:50]!r}. There are: {', '.join(LANGUAGES)}.")
     accounts.arrange(
         conn,
         reader,
         name=name,
+        language=person.language if language is None else language or None,
         time_zone=person.time_zone if time_zone is None else time_zone or None,
         theme=person.theme if theme is None else theme or None,
     )
@@ -375,6 +385,7 @@ class AccountJson(TypedDict):
     tenant: Annotated[str, Example("Example Research", of="tenant_name")]
     time_zone: Annotated[str | None, Example("Europe/Paris", "null: that of the browser")]
     theme: Annotated[Literal["light", "dark"] | None, Example("dark", "null: that of the system")]
+    language: Annotated[Literal["en", "de", "zh"] | None, Example("de", "null: that of the browser")]
     scopes: Annotated[list[str], Example(["posts:read", "posts:write"], "what this token or session may do")]
 
 

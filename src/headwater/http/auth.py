@@ -45,6 +45,7 @@ class Caller(NamedTuple):
     session_id: int | None = None
     time_zone: str | None = None
     theme: str | None = None
+    language: str | None = None
 
     def may(self, scope: str) -> bool:
         """Whether the caller has this scope."""
@@ -83,7 +84,7 @@ async def find_caller(request: Request, parts: Parts) -> Caller:
             "Sign in at /login, open the link that `headwater login` prints, or send `Authorization: Bearer` with a"
             " token from `headwater tokens create`."
         )
-    return Caller(token.reader, session, token.id, token.time_zone, token.theme)
+    return Caller(token.reader, session, token.id, token.time_zone, token.theme, token.language)
 
 
 async def _reader_of_jwt(parts: Parts, secret: str) -> Reader:

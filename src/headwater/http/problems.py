@@ -35,7 +35,7 @@ _READING = ("GET", "HEAD")  # what files are served by
 
 log = structlog.get_logger(__name__)
 
-_BY_STATUS = {
+TITLES_BY_STATUS = {
     400: ("bad_request", "The request cannot be read"),
     404: (NotFound.code, NotFound.title),
     405: ("method_not_allowed", "This cannot be done here"),
@@ -121,7 +121,7 @@ def of_error(error: HeadwaterError) -> Problem:
 
 
 def of_http(error: HTTPException) -> Problem:
-    code, title = _BY_STATUS.get(error.status_code, ("http_error", "The request was refused"))
+    code, title = TITLES_BY_STATUS.get(error.status_code, ("http_error", "The request was refused"))
     detail = _DETAILS.get(error.status_code, error.detail)
     return Problem(error.status_code, code, title, detail, headers=error.headers or {})
 

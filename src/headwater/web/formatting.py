@@ -1,4 +1,7 @@
-"""What pages say about times, states and texts, and their bar charts. Pure: data in, words and bars out."""
+"""What pages say about times, states and texts, and their bar charts. Data in, words and bars out.
+
+The words are those of the language in which the page is shown (`web/language.py`).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,9 @@ from headwater.store.visits.checkpoints import CheckpointRow
 from headwater.text import EXCERPT_CHARACTERS as EXCERPT_CHARACTERS
 from headwater.text import excerpt as excerpt
 from headwater.text import headline as headline
+from headwater.web.language import gettext as _
+from headwater.web.language import long_date, moment, ngettext, noted, short_date
+from headwater.web.language import number as number
 
 CHART_WIDTH = 600
 CHART_HEIGHT = 80
@@ -33,13 +39,13 @@ class StateLabel(NamedTuple):
 
 
 _STATES = {
-    "new": StateLabel("Looking for the feed…", "busy", "search"),
-    "ok": StateLabel("Working", "good", "check"),
-    "empty": StateLabel("Empty", "quiet", "circle"),
-    "silent": StateLabel("Silent", "quiet", "circle"),
-    "failing": StateLabel("Failing", "bad", "alert"),
-    "blocked": StateLabel("Blocked", "bad", "block"),
-    "retired": StateLabel("Gone for good", "quiet", "archive"),
+    "new": StateLabel(noted("Looking for the feed…"), "busy", "search"),
+    "ok": StateLabel(noted("Working"), "good", "check"),
+    "empty": StateLabel(noted("Empty"), "quiet", "circle"),
+    "silent": StateLabel(noted("Silent"), "quiet", "circle"),
+    "failing": StateLabel(noted("Failing"), "bad", "alert"),
+    "blocked": StateLabel(noted("Blocked"), "bad", "block"),
+    "retired": StateLabel(noted("Gone for good"), "quiet", "archive"),
 }
 
 
@@ -52,11 +58,31 @@ def browser(agent: str | None) -> str:
     """Says which browser a session belongs to."""
     found = next((name for sign, name in _BROWSERS if sign in (agent or "")), None)
     system = next((name for sign, name in _SYSTEMS if sign in (agent or "")), None)
-    return " on ".join(one for one in (found, system) if one) or "A browser"
+    if found and system:
+        return _("{browser} on {system}").format(browser=found, system=system)
+    return found or system or _("A browser")
+
+
+def role_of(role: str, tenant: str) -> str:
+    """Says what somebody is in a tenant."""
+    return _("{role} of {tenant}").format(role=sentence(_(role)), tenant=tenant)
+
+
+def as_role(role: str) -> str:
+    """Says as what somebody was invited."""
+    return {
+        "owner": _("an owner"), "operator": _("an operator"), "member": _("a member"), "viewer": _("a viewer"),
+    }.get(role, role)  # fmt: skip
+
+
+def sentence(words: str) -> str:
+    """Begins a sentence with these words. The rest of them stays as it is."""
+    return words[:1].upper() + words[1:]
 
 
 def state_of(source: WatchedSource) -> StateLabel:
-    return _STATES.get(source.status, StateLabel(source.status, "quiet", "circle"))
+    found = _STATES.get(source.status, StateLabel(source.status, "quiet", "circle"))
+    return found._replace(word=_(found.word))
 
 
 def name_of(source: WatchedSource) -> str:
@@ -66,17 +92,23 @@ def name_of(source: WatchedSource) -> str:
 
 def progress(checkpoint: CheckpointRow) -> str:
     """Says how far the crawl of a list got."""
-    pages = f"{checkpoint.current_page:,} {'page' if checkpoint.current_page == 1 else 'pages'} of the list read"
+    page = checkpoint.current_page
+    pages = ngettext("{count} page of the list read", "{count} pages of the list read", page).format(count=number(page))
     if checkpoint.status == "completed":
-        return f"complete, {pages}"
-    return f"{'stopped by an error' if checkpoint.status == 'error' else 'under way'}, {pages}"
+        return _("complete, {pages}").format(pages=pages)
+    if checkpoint.status == "error":
+        return _("stopped by an error, {pages}").format(pages=pages)
+    return _("under way, {pages}").format(pages=pages)
 
 
 def crawl_stats(stats: Mapping[str, int]) -> str:
     """Says what a crawl did, the most important first."""
-    named = (("new", "new posts"), ("updated", "updated"), ("done", "read"), ("failed", "failed"),
-             ("item_pages", "pages of items"), ("images", "images"))  # fmt: skip
-    return ", ".join(f"{stats[name]:,} {word}" for name, word in named if stats.get(name)) or "nothing new"
+    named = {
+        "new": _("{count} new posts"), "updated": _("{count} updated"), "done": _("{count} read"),
+        "failed": _("{count} failed"), "item_pages": _("{count} pages of items"), "images": _("{count} images"),
+    }  # fmt: skip
+    told = [words.format(count=number(stats[name])) for name, words in named.items() if stats.get(name)]
+    return ", ".join(told) or _("nothing new")
 
 
 def is_settled(source: WatchedSource, now: datetime) -> bool:
@@ -86,14 +118,15 @@ def is_settled(source: WatchedSource, now: datetime) -> bool:
 
 def next_check(source: WatchedSource, now: datetime) -> str:
     if not source.active:
-        return "no longer checked"
+        return _("no longer checked")
     if source.checking:
-        return "being checked now"
-    when = "due now" if source.next_check_at <= now else until(source.next_check_at, now)
+        return _("being checked now")
+    when = _("due now") if source.next_check_at <= now else until(source.next_check_at, now)
     if source.waits_for is None:
         return when
-    waits = f"waits for {source.waits_for}" if source.waits_for.startswith(("its ", "our ")) else source.waits_for
-    return f"{waits}, {when}"
+    if not source.waits_for.startswith(("its ", "our ")):
+        return f"{source.waits_for}, {when}"
+    return _("waits for {what}, {when}").format(what=source.waits_for, when=when)
 
 
 def intervals(chosen: int | None) -> list[tuple[int, str, bool]]:
@@ -105,8 +138,20 @@ def intervals(chosen: int | None) -> list[tuple[int, str, bool]]:
 def _exact_span(minutes: int) -> str:
     """Says how long it is, in the largest unit that it is a multiple of."""
     if minutes % (24 * 60) == 0:
-        return "1 day" if minutes == 24 * 60 else f"{minutes // (24 * 60)} days"
-    return f"{minutes // 60} h" if minutes % 60 == 0 else f"{minutes} min"
+        return _days(minutes // (24 * 60))
+    return _hours(minutes // 60) if minutes % 60 == 0 else _minutes(minutes)
+
+
+def _days(count: int) -> str:
+    return ngettext("{count} day", "{count} days", count).format(count=count)
+
+
+def _hours(count: int) -> str:
+    return _("{count} h").format(count=count)
+
+
+def _minutes(count: int) -> str:
+    return _("{count} min").format(count=count)
 
 
 def ago(then: datetime, now: datetime) -> str:
@@ -115,32 +160,37 @@ def ago(then: datetime, now: datetime) -> str:
         return until(then, now)
     passed = now - then
     if passed < timedelta(minutes=1):
-        return "just now"
+        return _("just now")
+    if passed < timedelta(days=1):
+        return _("{span} ago").format(span=_span(passed))
     if passed < timedelta(days=7):
-        return f"{_span(passed)} ago"
-    return f"{then.day} {then:%b}" if then.year == now.year else f"{then.day} {then:%b %Y}"
+        return ngettext("{count} day ago", "{count} days ago", passed.days).format(count=passed.days)
+    return short_date(then.date(), with_year=then.year != now.year)
 
 
 def until(then: datetime, now: datetime) -> str:
     left = then - now
-    return "in a moment" if left < timedelta(minutes=1) else f"in {_span(left)}"
+    if left < timedelta(minutes=1):
+        return _("in a moment")
+    if left < timedelta(days=1):
+        return _("in {span}").format(span=_span(left))
+    return ngettext("in {count} day", "in {count} days", left.days).format(count=left.days)
 
 
-def exact(moment: datetime, zone: tzinfo) -> str:
-    local = moment.astimezone(zone)
-    return f"{local:%A}, {local.day} {local:%B %Y, %H:%M %Z}"
+def exact(then: datetime, zone: tzinfo) -> str:
+    return moment(then, zone)
 
 
-def day(moment: datetime, now: datetime, zone: tzinfo) -> str:
+def day(then: datetime, now: datetime, zone: tzinfo) -> str:
     """Returns the heading of the day that a post belongs to."""
-    date, today = moment.astimezone(zone).date(), now.astimezone(zone).date()
+    date, today = then.astimezone(zone).date(), now.astimezone(zone).date()
     if date > today:
-        return "Upcoming"
+        return _("Upcoming")
     if date == today:
-        return "Today"
+        return _("Today")
     if date == today - timedelta(days=1):
-        return "Yesterday"
-    return f"{date:%A}, {date.day} {date:%B}" + (f" {date.year}" if date.year != today.year else "")
+        return _("Yesterday")
+    return long_date(date, with_year=date.year != today.year)
 
 
 def zone_named(name: str | None) -> tzinfo:
@@ -154,7 +204,7 @@ def zone_named(name: str | None) -> tzinfo:
 def size(count: int) -> str:
     if count < 1024:
         return f"{count} B"
-    return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"
+    return f"{number(count / 1024)} KB" if count < 1024 * 1024 else f"{number(count / 1024 / 1024, 1)} MB"
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -180,23 +230,30 @@ def _length(seconds: float) -> str:
 def also_in(members: Sequence[ShownMember], tellings: int) -> str:
     """Says how often a story was told, apart from the post that is shown."""
     others = tellings - 1
+    if tellings >= MOST_COUNTED:
+        return _("told more than {count} more times").format(count=number(others))
     if tellings > len(members):
-        return f"told {'more than ' if tellings >= MOST_COUNTED else ''}{others:,} more times"
+        return _("told {count} more times").format(count=number(others))
     sources = len({member.source_id for member in members[1:]} - {members[0].source_id})
     if not sources:
-        return f"told {others} more time{'s' if others > 1 else ''} by the same source"
-    told = f"also told by {sources} other source{'s' if sources > 1 else ''}"
-    return told if others == sources else f"{told}, {others} times in all"
+        told = ngettext(
+            "told {count} more time by the same source", "told {count} more times by the same source", others
+        )
+        return told.format(count=others)
+    told = ngettext("also told by {count} other source", "also told by {count} other sources", sources)
+    told = told.format(count=sources)
+    return told if others == sources else _("{told}, {count} times in all").format(told=told, count=others)
 
 
 def first_of(first: FirstTold) -> str:
     """Says who told a story first, and how long before the next."""
-    by_sight = "" if first.is_claimed else " (by when it was first seen)"
+    by_sight = "" if first.is_claimed else " " + _("(by when it was first seen)")
     if first.lead_seconds is None:
-        return f"First: {first.source}{by_sight}"
+        return _("First: {source}").format(source=first.source) + by_sight
     lead = timedelta(seconds=first.lead_seconds)
-    ahead = "moments" if lead < timedelta(minutes=1) else _span(lead)
-    return f"First: {first.source}, {ahead} before the next{by_sight}"
+    if lead < timedelta(minutes=1):
+        return _("First: {source}, moments before the next").format(source=first.source) + by_sight
+    return _("First: {source}, {span} before the next").format(source=first.source, span=_span(lead)) + by_sight
 
 
 def key_of(story: Story) -> str:
@@ -207,71 +264,82 @@ def key_of(story: Story) -> str:
 def replies(count: int) -> str:
     """Says how many replies a thread has."""
     most = MOST_REPLIES - 1
-    return f"more than {most:,} replies" if count >= most else f"{count:,} {'reply' if count == 1 else 'replies'}"
+    if count >= most:
+        return _("more than {count} replies").format(count=number(most))
+    return ngettext("{count} reply", "{count} replies", count).format(count=number(count))
 
 
 def new_replies(thread: Thread) -> str:
     """Says how many replies are new, or that all are."""
     new = thread.new_replies
     if new == thread.replies and not thread.first_is_read:
-        return "all new" if new > 1 else "new"
-    most = f"{MOST_NEW_REPLIES} or more" if new >= MOST_NEW_REPLIES else f"{new}"
-    return f"{most} new {'reply' if new == 1 else 'replies'}"
+        return _("all new") if new > 1 else _("new")
+    if new >= MOST_NEW_REPLIES:
+        return _("{count} or more new replies").format(count=MOST_NEW_REPLIES)
+    return ngettext("{count} new reply", "{count} new replies", new).format(count=new)
 
 
 def updated(news: Sequence[Told]) -> str:
     """Says how much is new in a story that was read."""
     facts = sum(len(one.sentences) or len(one.numbers) + len(one.names) for one in news)
     if not facts:
-        return f"Updated: {_several(len(news), 'new telling')}"
-    return f"Updated: {_several(facts, 'new fact')}"
+        told = ngettext("Updated: {count} new telling", "Updated: {count} new tellings", len(news))
+        return told.format(count=_few(len(news)))
+    return ngettext("Updated: {count} new fact", "Updated: {count} new facts", facts).format(count=_few(facts))
 
 
 def new_facts(one: Told) -> list[str]:
     """Returns what a telling says that is new: its sentences, or else the numbers and names."""
-    return [*one.sentences] or [" ".join(["new:", ", ".join([*one.numbers, *one.names])])]
+    return [*one.sentences] or [_("new: {facts}").format(facts=", ".join([*one.numbers, *one.names]))]
 
 
 def source_among(members: Sequence[ShownMember], post_id: int) -> str:
     """Returns the name of the source of a member, or what to call it if it is not among these."""
-    return next((member.source for member in members if member.post_id == post_id), "An earlier telling")
+    return next((member.source for member in members if member.post_id == post_id), _("An earlier telling"))
 
 
-def _several(count: int, thing: str) -> str:
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-    return f"{words[count] if count < len(words) else count} {thing}{'' if count == 1 else 's'}"
+def _few(count: int) -> str:
+    words = (
+        _("no"), _("one"), _("two"), _("three"), _("four"), _("five"), _("six"), _("seven"), _("eight"), _("nine"),
+    )  # fmt: skip
+    return words[count] if count < len(words) else number(count)
 
 
 def why_folded(member: ShownMember) -> str:
     """Says why a post is in a story."""
-    return member.why or "the first that arrived"
+    return member.why or _("the first that arrived")
 
 
 def undone_by(parted: PartedStory) -> str:
     """Says who took a story apart, and for whom."""
-    what = "Undone" if parted.action == "undone" else "Taken apart"
-    return f"{what} by {parted.by or 'those who run this server'}{' for everybody' if parted.for_everybody else ''}"
+    who = parted.by or _("those who run this server")
+    if parted.for_everybody:
+        words = (
+            _("Undone by {who} for everybody") if parted.action == "undone" else _("Taken apart by {who} for everybody")
+        )
+    else:
+        words = _("Undone by {who}") if parted.action == "undone" else _("Taken apart by {who}")
+    return words.format(who=who)
 
 
 def past_decision(one: PastDecision) -> str:
     """Writes a decision as a line of a story's history."""
     if one.action == "undone":
-        return "The story was undone by hand."
+        return _("The story was undone by hand.")
     if one.action == "parted":
-        return f"Post {one.post_id} was taken out by hand."
+        return _("Post {post} was taken out by hand.").format(post=one.post_id)
     if one.action == "met":
-        return f"The story of post {one.post_id} became part of this one: {one.why} ({one.score:.2f})."
-    return f"Post {one.post_id} joined: {one.why} ({one.rule}, {one.score:.2f})."
+        words = _("The story of post {post} became part of this one: {why} ({score}).")
+        return words.format(post=one.post_id, why=one.why, score=number(one.score or 0, 2))
+    words = _("Post {post} joined: {why} ({rule}, {score}).")
+    return words.format(post=one.post_id, why=one.why, rule=one.rule, score=number(one.score or 0, 2))
 
 
 def _span(length: timedelta) -> str:
     minutes = int(length.total_seconds() // 60)
     if minutes < 60:
-        return f"{minutes} min"
-    if minutes < 24 * 60:
-        return f"{minutes // 60} h"
-    days = minutes // (24 * 60)
-    return "1 day" if days == 1 else f"{days} days"
+        return _minutes(minutes)
+    return _hours(minutes // 60) if minutes < 24 * 60 else _days(minutes // (24 * 60))
 
 
 class Bar(NamedTuple):

@@ -29,6 +29,7 @@ from headwater.http.auth import CurrentReader, caller_of, needs
 from headwater.http.routes import Id, Line, Long, Text, Texts, Word
 from headwater.http.state import WithParts
 from headwater.store.people.accounts import Invitation
+from headwater.web.language import NAMES, noted
 from headwater.web.view import go, page_router, show
 from headwater.wire import Parts
 
@@ -36,8 +37,8 @@ router = page_router()
 AUDIT_PAGE = 100
 _PENDING = "headwater_sign_in"
 _ONCE = Limit("returns", 1, int(people.SIGN_IN_LIFE.total_seconds()))
-_NOT_BEGUN = "This sign-in was not begun in this browser, took longer than 10 minutes, or is over. Begin again."
-_WRONG = "This e-mail address and password do not belong together."
+_NOT_BEGUN = noted("This sign-in was not begun in this browser, took longer than 10 minutes, or is over. Begin again.")
+_WRONG = noted("This e-mail address and password do not belong together.")
 
 
 @router.get("/login")
@@ -291,6 +292,7 @@ async def _account_page(
         scopes=account.described_scopes(caller.reader),
         zones=sorted(available_timezones()),
         themes=account.THEMES,
+        languages=NAMES,
         made=made,
         wrong=wrong,
         part=part,
@@ -300,10 +302,11 @@ async def _account_page(
 
 @router.post("/account", dependencies=[needs("account:write")])
 async def arrange(
-    request: Request, parts: WithParts, reader: CurrentReader, name: Text = "", time_zone: Text = "", theme: Text = ""
-) -> Response:
+    request: Request, parts: WithParts, reader: CurrentReader, name: Text = "", time_zone: Text = "", theme: Text = "",
+    language: Text = "",
+) -> Response:  # fmt: skip
     try:
-        await parts.db.write(account.arrange, reader, name=name, time_zone=time_zone, theme=theme)
+        await parts.db.write(account.arrange, reader, name=name, time_zone=time_zone, theme=theme, language=language)
     except (BadInput, NotPossibleNow) as error:
         return await _account_page(request, parts, wrong=error, part="profile")
     return go("/account")

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from headwater import __version__
@@ -27,6 +28,7 @@ from headwater.http.routes import GUARDS
 from headwater.http.state import parts_of
 from headwater.store.posts.stream import Story
 from headwater.web import formatting
+from headwater.web.language import ENGLISH, gettext, ngettext, preferred, speaking
 
 ZONE_COOKIE = "headwater_zone"
 MOST_REMEMBERED = 10_000
@@ -50,6 +52,12 @@ def groupby_day(stories: Sequence[Story], now: datetime, zone: tzinfo) -> Iterat
         yield StreamDay(day, list(group))
 
 
+# What is for those who run Headwater or mine is in English alone, from the first word to the last.
+ENGLISH_PAGES = frozenset(
+    f"{name}.html"
+    for name in ("audit", "crawling", "dead_letter", "fleet", "health", "reference", "webhook", "webhooks")
+)
+
 _environment = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -57,8 +65,10 @@ _environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
     auto_reload=False,
+    extensions=["jinja2.ext.i18n"],
 )
-_environment.filters["groupby_day"] = groupby_day
+_environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
+_environment.filters.update(groupby_day=groupby_day, in_language=gettext)
 _environment.globals.update(version=__version__, text=formatting, told_by=told_by, kind_choices=KIND_CHOICES)
 
 
@@ -86,21 +96,32 @@ def show(request: Request, template: str, status: int = 200, *, section: str = "
     """Renders a page. `section` is the part of the site that it belongs to."""
     caller: Caller | None = getattr(request.state, "caller", None)
     parts = parts_of(request)
-    page = _environment.get_template(template).render(
-        section=section,
-        has_fleet=getattr(request.state, "has_fleet", False),
-        signed_in=caller is not None,
-        may=caller.may if caller else _nothing,
-        form_key=caller.form_key if caller else "",
-        here=here(request),
-        now=parts.now(),
-        is_demo=parts.is_demo,
-        store_problem=next((problem.detail for problem in parts.db.condition.problems()), None) if caller else None,
-        zone=formatting.zone_named((caller and caller.time_zone) or request.cookies.get(ZONE_COOKIE)),
-        theme=(caller and caller.theme) or "",
-        **context,
-    )
+    with speaking(language_of(request, template)) as language:
+        page = _environment.get_template(template).render(
+            section=section,
+            has_fleet=getattr(request.state, "has_fleet", False),
+            signed_in=caller is not None,
+            may=caller.may if caller else _nothing,
+            form_key=caller.form_key if caller else "",
+            here=here(request),
+            now=parts.now(),
+            is_demo=parts.is_demo,
+            store_problem=next((problem.detail for problem in parts.db.condition.problems()), None) if caller else None,
+            zone=formatting.zone_named((caller and caller.time_zone) or request.cookies.get(ZONE_COOKIE)),
+            theme=(caller and caller.theme) or "",
+            language=language,
+            in_english=Markup("" if language.is_english else ' lang="en"'),
+            **context,
+        )
     return HTMLResponse(page, status)
+
+
+def language_of(request: Request, template: str = "") -> str:
+    """Returns the language of a page: the one that its reader chose, or that the browser asks for."""
+    if template in ENGLISH_PAGES:
+        return ENGLISH
+    caller: Caller | None = getattr(request.state, "caller", None)
+    return (caller and caller.language) or preferred(request.headers.get("accept-language"))
 
 
 def _nothing(scope: str) -> bool:

@@ -44,6 +44,7 @@ class Person(NamedTuple):
     password_hash: str | None
     time_zone: str | None
     theme: str | None
+    language: str | None
     created_at: datetime
     seen_at: datetime | None
 
@@ -86,7 +87,7 @@ class Invitation(NamedTuple):
 
 
 _PERSON = """u.id, u.tenant_id, n.name, n.runs_instance, n.plan, u.name, u.role, u.email, u.password_hash, u.time_zone,
-    u.theme, u.created_at,
+    u.theme, u.language, u.created_at,
     (SELECT max(t.last_used_at) FROM api_tokens t WHERE t.tenant_id = u.tenant_id AND t.user_id = u.id)
     FROM users u JOIN tenants n ON n.id = u.tenant_id"""
 _INVITATION = """i.id, i.tenant_id, n.name, n.runs_instance, i.user_id, u.name, i.email, i.role, i.created_at,
@@ -120,7 +121,7 @@ _set = {
     name: portable(f"UPDATE users SET {name} = ? WHERE tenant_id = ? AND id = ?")
     for name in ("role", "password_hash", "email")
 }
-_arrange = portable("UPDATE users SET name = ?, time_zone = ?, theme = ? WHERE tenant_id = ? AND id = ?")
+_arrange = portable("UPDATE users SET name = ?, time_zone = ?, theme = ?, language = ? WHERE tenant_id = ? AND id = ?")
 _remove = portable("DELETE FROM users WHERE tenant_id = ? AND id = ?")
 _lock_owners = portable("SELECT id FROM users WHERE tenant_id = ? AND role = 'owner'", postgresql=" FOR UPDATE")
 _add_invitation = portable(
@@ -258,9 +259,11 @@ def set_email(conn: Connection, tenant_id: int, user_id: int, email: str | None)
     _set["email"].once(conn, email, tenant_id, user_id)
 
 
-def arrange(conn: Connection, reader: Reader, *, name: str, time_zone: str | None, theme: str | None) -> None:
+def arrange(
+    conn: Connection, reader: Reader, *, name: str, time_zone: str | None, theme: str | None, language: str | None
+) -> None:
     """Changes a reader's name and how pages look for them."""
-    _arrange.once(conn, name, time_zone, theme, reader.tenant_id, reader.user_id)
+    _arrange.once(conn, name, time_zone, theme, language, reader.tenant_id, reader.user_id)
     note_change(conn)
 
 

@@ -42,7 +42,7 @@ ACTIONS = {
     "miner.remove": "removed machines",
     "oidc_secret.forget": "deleted the secret for the OpenID Connect provider",
     "oidc_secret.store": "stored a secret for the OpenID Connect provider",
-    "person.change": "changed their name, time zone or theme",
+    "person.change": "changed their name, time zone, language or theme",
     "person.email": "set an e-mail address",
     "person.identity": "linked somebody to an identity at a provider",
     "person.join": "joined",

@@ -37,6 +37,7 @@ class Token(NamedTuple):
     agent: str | None
     time_zone: str | None
     theme: str | None
+    language: str | None
 
     @property
     def reader(self) -> Reader:
@@ -58,7 +59,7 @@ class RefreshToken(NamedTuple):
 
 
 _TOKEN = """t.id, t.kind, t.name, t.tenant_id, t.user_id, u.name, u.role, t.scopes, n.runs_instance, n.plan,
-    t.created_at, t.expires_at, t.last_used_at, t.address, t.agent, u.time_zone, u.theme
+    t.created_at, t.expires_at, t.last_used_at, t.address, t.agent, u.time_zone, u.theme, u.language
     FROM api_tokens t JOIN users u ON u.id = t.user_id JOIN tenants n ON n.id = t.tenant_id"""
 _VALID = "(t.expires_at IS NULL OR t.expires_at > ?)"
 _bearer = portable(f"SELECT {_TOKEN} WHERE t.kind = ? AND t.token_hash = ? AND {_VALID}", row=Token)

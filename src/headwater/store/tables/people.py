@@ -27,6 +27,7 @@ users = col.table(
     sa.Column("password_hash", sa.Text),  # argon2id
     sa.Column("time_zone", sa.Text),  # None: the browser's
     sa.Column("theme", sa.String(10)),  # light or dark; None: the system's
+    sa.Column("language", sa.String(10)),  # None: the browser's
     # Another number after each change of what is theirs: triggers set it (migration 0031).
     sa.Column("changed", col.BigId, nullable=False, server_default="0"),
     sa.UniqueConstraint("tenant_id", "name"),

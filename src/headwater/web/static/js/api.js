@@ -1,9 +1,11 @@
 // Requests to our own server. A refused one throws an error with the words of its problem document.
+import { said } from "./words.js";
+
 const formKey = document.querySelector('meta[name="form-key"]')?.content ?? "";
 
 export class Refused extends Error {
   constructor(problem) {
-    super(problem.detail ?? "The server did not understand.");
+    super(problem.detail ?? said("The server did not understand."));
     this.problem = problem;
   }
 }
@@ -13,13 +15,13 @@ export async function ask(path, method = "GET", body = undefined) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   if (answer.status === 204) return null;
-  const said = await answer.json();
-  if (!answer.ok) throw new Refused(said);
-  return said;
+  const found = await answer.json();
+  if (!answer.ok) throw new Refused(found);
+  return found;
 }
 
 export async function askForHtml(path) {
   const answer = await fetch(path, { headers: { Accept: "text/html" } });
-  if (!answer.ok) throw new Refused({ detail: `The server answered ${answer.status}.` });
+  if (!answer.ok) throw new Refused({ detail: said("The server answered {status}.", { status: answer.status }) });
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }

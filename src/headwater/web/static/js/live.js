@@ -4,6 +4,7 @@ import { ask, askForHtml } from "./api.js";
 import { followEvents } from "./events.js";
 import { notice } from "./notices.js";
 import { takeOverPosts } from "./posts.js";
+import { said } from "./words.js";
 
 const MOST = 20;
 const SETTLE = 300;
@@ -22,8 +23,8 @@ function countNew(stories) {
 
 function say(count) {
   const bar = document.getElementById("news");
-  const many = count >= MOST ? `${MOST} or more new posts` : `${count} new posts`;
-  bar.firstElementChild.textContent = count === 1 ? "1 new post" : many;
+  const many = count >= MOST ? said("{count} or more new posts", { count: MOST }) : said("{count} new posts", { count });
+  bar.firstElementChild.textContent = count === 1 ? said("1 new post") : many;
   bar.hidden = count === 0;
 }
 

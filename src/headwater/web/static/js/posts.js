@@ -1,6 +1,7 @@
 // Reading in the stream: star, mark as read, open the text in place.
 import { ask, askForHtml } from "./api.js";
 import { notice } from "./notices.js";
+import { said } from "./words.js";
 
 const button = (entry, name) => entry.querySelector(`button[name="${name}"]`);
 const isOn = (entry, name) => button(entry, name)?.getAttribute("aria-pressed") === "true";
@@ -70,7 +71,7 @@ async function markPage(form) {
   }
   for (const entry of entries) paint(entry, "read", true);
   form.querySelector("button").disabled = true;
-  notice(ids.length === 1 ? "1 post marked as read." : `${ids.length} posts marked as read.`);
+  notice(ids.length === 1 ? said("1 post marked as read.") : said("{count} posts marked as read.", { count: ids.length }));
 }
 
 function takeOver(entry) {

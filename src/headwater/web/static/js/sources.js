@@ -1,6 +1,7 @@
 // Adding, checking and leaving sources without loading the page again; rows follow their source until it has settled.
 import { ask, askForHtml } from "./api.js";
 import { notice } from "./notices.js";
+import { said } from "./words.js";
 
 const FIRST_LOOK = 700;
 const SLOWEST_LOOK = 10_000;
@@ -52,7 +53,7 @@ async function look() {
 function merge(old) {
   // The feed behind a new address turned out to be one that is followed already.
   old.remove();
-  notice("You follow this feed already, under another address.");
+  notice(said("You follow this feed already, under another address."));
 }
 
 function follow() {
@@ -93,14 +94,14 @@ async function add(form) {
     const source = await ask("/api/sources", "POST", body);
     await show(source.id);
     address.value = "";
-    notice("Added. Headwater is looking for the feed.");
+    notice(said("Added. Headwater is looking for the feed."));
   } catch (error) {
     wrong.textContent = error.message;
     const known = error.problem?.source_id;
     if (known) {
       const link = document.createElement("a");
       link.href = `/sources/${known}`;
-      link.textContent = "Show it";
+      link.textContent = said("Show it");
       wrong.append(" ", link);
     }
     wrong.hidden = false;
@@ -112,7 +113,7 @@ async function add(form) {
 
 async function refresh(id) {
   const { status } = await ask(`/api/sources/${id}/refresh`, "POST");
-  if (status === "already_running") notice("It is being checked at this moment.");
+  if (status === "already_running") notice(said("It is being checked at this moment."));
   await show(id);
 }
 
@@ -123,13 +124,13 @@ async function unfollow(old) {
   await fetchRows([]); // for the summary
   const wanted = { address: old.dataset.address, folder: old.dataset.folder || null };
   const again = async () => show((await ask("/api/sources", "POST", wanted)).id);
-  notice(`You no longer follow ${name}.`, { label: "Follow again", run: () => attempt(again) });
+  notice(said("You no longer follow {name}.", { name }), { label: said("Follow again"), run: () => attempt(again) });
 }
 
 async function refreshAll() {
   const { asked } = await ask("/api/sources/refresh", "POST");
   for (const found of document.querySelectorAll("tr[data-source]")) found.dataset.unsettled = "";
-  notice(asked === 1 ? "1 source will be checked now." : `${asked} sources will be checked now.`);
+  notice(asked === 1 ? said("1 source will be checked now.") : said("{count} sources will be checked now.", { count: asked }));
   followSoon();
 }
 

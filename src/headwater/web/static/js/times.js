@@ -1,10 +1,13 @@
 // "5 min ago" stays true while the page is open.
+import { said } from "./words.js";
+
 const MINUTE = 60_000;
 
 function ago(then) {
   const minutes = Math.floor((Date.now() - then) / MINUTE);
-  if (minutes < 1) return "just now";
-  return minutes < 60 ? `${minutes} min ago` : `${Math.floor(minutes / 60)} h ago`;
+  if (minutes < 1) return said("just now");
+  if (minutes < 60) return said("{span} ago", { span: said("{count} min", { count: minutes }) });
+  return said("{span} ago", { span: said("{count} h", { count: Math.floor(minutes / 60) }) });
 }
 
 function refresh() {
