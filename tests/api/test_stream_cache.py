@@ -12,6 +12,7 @@ import redis
 from sqlalchemy import text
 
 from api.running import Running, running
+from headwater.api.document import openapi
 from headwater.app.shapes import shaped
 from headwater.app.tellings import StoryJson
 from headwater.store.posts import stream
@@ -73,6 +74,10 @@ def test_a_client_that_has_a_page_is_told_that_nothing_has_changed(headwater: Ru
         same = program.get(path, **{"If-None-Match": known})
         assert (same.status, same.text, same.headers["etag"]) == (304, "", tag)
     assert program.get(path, **{"If-None-Match": '"other"'}).status == 200
+    declared = openapi()["paths"][path.partition("?")[0]]["get"]["responses"]
+    assert "content" not in declared["304"], "it has no body"
+    assert "ETag" in declared["200"]["headers"]
+    assert "ETag" in declared["304"]["headers"]
     if "q=" in path:
         return
     program.patch(f"/api/posts/{a}", {"read": True})

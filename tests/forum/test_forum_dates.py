@@ -32,6 +32,8 @@ MONDAY_NOON = NOON  # Monday, 2 November 2026, 12:00
         ("10-30 09:10", (2026, 10, 30, 9, 10)),
         ("12-24 09:10", (2025, 12, 24, 9, 10)),
         ("5 minutes ago", (2026, 11, 2, 11, 55)),
+        ("5m", (2026, 11, 2, 11, 55)),
+        ("3h", (2026, 11, 2, 9, 0)),
         ("an hour ago", (2026, 11, 2, 11, 0)),
         ("Yesterday, 11:04 PM", (2026, 11, 1, 23, 4)),
         ("Today at 12:04 AM", (2026, 11, 2, 0, 4)),
@@ -54,7 +56,9 @@ def test_a_date_is_read_however_it_is_written(text: str, expected: tuple[int, ..
     assert parse_forum_date(text, MONDAY_NOON) == datetime(*expected[:3], *expected[3:], tzinfo=UTC)
 
 
-@pytest.mark.parametrize("text", ["", "alder", "Joined: some time", "1970-01-01", "9999-12-31", "13-45 99:99", "#501"])
+@pytest.mark.parametrize(
+    "text", ["", "alder", "Joined: some time", "1970-01-01", "9999-12-31", "13-45 99:99", "#501", "5M", "3yd", "12"]
+)
 def test_what_names_no_moment_or_an_impossible_one_is_none(text: str) -> None:  # H45
     assert parse_forum_date(text, MONDAY_NOON) is None
 

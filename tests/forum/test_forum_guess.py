@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headwater.errors import ReadFailed
+from headwater.errors import Blocked, ReadFailed
 from headwater.model import Item, Page, Response, Source, SourceState
 from headwater.sources import forum
 from support.posts import NOON
@@ -114,3 +114,47 @@ def test_threads_are_the_links_that_look_alike_and_say_the_most() -> None:
 
 def test_an_unknown_page_is_not_recognised_as_a_forum() -> None:
     assert forum.recognise(SOURCE, page(f"<html><body>{reply(1)}{reply(2)}</body></html>")) is None
+
+
+def utility(number: int) -> str:
+    """A post whose classes only say how it looks, but for the one of its text."""
+    return (
+        f'<div class="relative px-4 border"><span class="font-bold break-all">tree{number}</span>'
+        f'<span class="text-sm">05/03/2024 12:{number:02}</span>'
+        f'<div class="post-body mt-2 leading-6">{WORDS} Number {number}.</div></div>'
+    )
+
+
+def test_the_frame_around_all_posts_is_no_post_and_dates_need_no_class() -> None:
+    posts = "".join(map(utility, range(1, 9)))
+    frame = f'<div class="gap-4">{posts}</div><div class="gap-4"><p>{WORDS}</p></div>'
+    html = f"<html><body><h1>Quiet fans</h1><main>{frame}</main></body></html>"
+    read = told(html).posts
+    assert [post.content.count("Number") for post in read] == [1] * 8
+    assert [post.created_at for post in read] == [datetime(2024, 5, 3, 12, n, tzinfo=UTC) for n in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('<span class="post-when"><span title="August 13, 2023 - 3:05pm">2y</span></span>', (2023, 8, 13, 15, 5)),
+        ('<a class="answer_timestamp" href="#">2y</a>', (2024, 11, 2, 12, 0)),
+        ('<a class="answer_timestamp" href="#">5mo</a>', (2026, 6, 5, 12, 0)),
+    ],
+)
+def test_a_date_stands_in_a_title_or_is_an_age_of_two_letters(written: str, meant: tuple[int, ...]) -> None:
+    def post(number: int) -> str:
+        name = f'<a class="nickname" href="/user/{number}">tree{number}</a>'
+        return f'<section class="entry">{name}{written}<div class="entry-text">{WORDS} Number {number}.</div></section>'
+
+    read = told(f"<html><body><main>{''.join(map(post, range(1, 5)))}</main></body></html>").posts
+    assert [(post.dated, post.created_at) for post in read] == [
+        (True, datetime(*meant[:3], *meant[3:], tzinfo=UTC))
+    ] * 4
+
+
+def test_a_page_that_tests_the_visitor_is_no_thread() -> None:  # H29
+    said = "".join(f'<p class="reason-text">{WORDS}</p>' for _ in range(4))
+    html = f"<html><head><title>Making sure you&#39;re not a bot!</title></head><body><main>{said}</main></body></html>"
+    with pytest.raises(Blocked, match="bot check instead of the forum"):
+        told(html)

@@ -194,3 +194,12 @@ def test_more_elements_than_a_page_can_need_are_refused() -> None:
     # H43
     with pytest.raises(TooDeep, match="elements"):
         post_of(b"<i>x</i>" * 210_000)
+
+
+def test_a_page_that_tests_the_visitor_is_no_article() -> None:  # H29
+    challenge = '<title>Making sure you&#39;re not a bot!</title><script id="anubis_challenge"></script>'
+    with pytest.raises(Blocked, match="bot check instead of the article"):
+        post_of(page(f"<main>{TEXT * 3}</main>", challenge))
+    assert (
+        SENTENCES[0] in post_of(page(f"<main>{TEXT * 3}</main>", "<title>Are you a robot? A history</title>")).content
+    )

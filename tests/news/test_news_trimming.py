@@ -102,3 +102,37 @@ def test_a_last_sentence_that_starts_like_a_heading_is_kept() -> None:
 def test_the_byline_above_the_text_is_not_part_of_it() -> None:
     content = read(article(start="<p>By Ada Alder</p><p>November 2, 2026</p><p>6 min read</p>")).content
     assert content.startswith(f"<p>{told(1)}</p>")
+
+
+def test_teasers_in_a_list_at_the_end_are_left_out_and_lists_of_the_article_stay() -> None:
+    teasers = "".join(
+        f'<li><a href="/s/{n}">Crane {n} stands still</a><h4>Nobody knows why it stopped</h4></li>' for n in range(3)
+    )
+    own = "".join(
+        f'<li><a href="/crane/{n}">Crane {n}</a>, built in {1950 + n} by the yard itself</li>' for n in range(3)
+    )
+    content = read(article(f"<ul>{own}</ul><ul>{teasers}</ul>")).content
+    assert "built in 1952" in content
+    assert "Nobody knows" not in content
+    assert told(8) in content
+
+
+def test_a_biography_of_several_paragraphs_is_left_out() -> None:
+    head = '<meta name="author" content="Ada Alder">'
+    biography = (
+        "<p>Ada Alder is the owner of a yard by the sea, and has built cranes of every kind for twenty years.</p>"
+        "<p>Ada holds a degree in engineering from a university on the coast, and another in the law of harbours.</p>"
+        "<p>When she is not at the yard, Ada teaches her daughters how to sail, whatever the weather may be.</p>"
+    )
+    content = read(article(biography), head).content
+    assert told(8) in content
+    assert "university" not in content
+    assert "daughters" not in content
+
+
+def test_what_the_author_did_is_kept_where_the_story_goes_on() -> None:
+    head = '<meta name="author" content="Ada Alder">'
+    story = f"<p>Ada Alder was there when the crane fell, and ran.</p><p>{told(9)}</p>"
+    content = read(article(story), head).content
+    assert "when the crane fell" in content
+    assert told(9) in content

@@ -64,7 +64,7 @@ class MarkedPosts(PostState):
     ids: list[JsonId] = Field(max_length=MAX_MARKED, description="the posts")
 
 
-@router.get("/stream", tags=["stream"], **route("Read the stream: stories, newest first", "posts:read"))
+@router.get("/stream", tags=["stream"], **route("Read the stream: stories, newest first", "posts:read", has_tag=True))
 async def read_stream(
     request: Request,
     parts: WithParts,
@@ -88,7 +88,7 @@ async def read_stream(
     return shown
 
 
-@router.get("/posts", **route("List posts, newest first", "posts:read"))
+@router.get("/posts", **route("List posts, newest first", "posts:read", has_tag=True))
 async def list_posts(
     request: Request,
     parts: WithParts,

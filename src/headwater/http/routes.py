@@ -35,6 +35,11 @@ MAX_ID = 2**53 - 1  # every program that reads JSON can hold it
 MAX_PAGE = 200
 MAX_MARKED = 1000
 NO_CONTENT, NOT_MODIFIED = 204, 304
+_ETAG = {"ETag": {"description": "names this answer, for `If-None-Match`", "schema": {"type": "string"}}}
+_TAGGED: dict[int | str, dict[str, Any]] = {
+    200: {"headers": _ETAG},
+    NOT_MODIFIED: {"description": "Nothing has changed since the answer that `If-None-Match` names", "headers": _ETAG},
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_NAMED = 10
@@ -87,9 +92,11 @@ def one_of(*names: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(names)})
 
 
-def route(summary: str, scope: str, *refused: int) -> dict[str, Any]:
-    """What a route of the API says about itself: a line for its reference, its scope, and how it may refuse."""
-    return {"summary": summary, "dependencies": [needs(scope)], "responses": refusals(*refused)}
+def route(summary: str, scope: str, *refused: int, has_tag: bool = False) -> dict[str, Any]:
+    """What a route of the API says about itself: a line for its reference, its scope, how it may refuse, and whether
+    its answer has an ETag (`tagged`)."""
+    responses = refusals(*refused) | (_TAGGED if has_tag else {})
+    return {"summary": summary, "dependencies": [needs(scope)], "responses": responses}
 
 
 async def stream_filter(

@@ -320,6 +320,7 @@ _AMOUNT = re.compile(
     rf"(?:(?P<number>\d{{1,5}})|(?P<half>半)(?:个|個)?|\b(?P<one>an?|one|une?|eine[rm]?|una?)\b)\s*(?P<unit>{_ANY_UNIT})(?![a-z])"
 )
 _AGO = re.compile(r"\bago\b|前|назад|\bvor\b|\bil y a\b|\bhace\b|\bfa\b|\bgeleden\b|\bhá\b")
+_SHORT_AGE = re.compile(r"\d{1,3}\s?(?:secs?|mins?|hrs?|mo|yrs?|[smhdwy])")  # "3y"; a large M would be millions
 _NOW = re.compile(r"just now|a moment ago|moments ago|刚刚|剛剛|刚才|только что|gerade eben|à l'instant")
 _DAYS_BACK = {
     0: "today|今天|今日|heute|aujourd'hui|hoy|oggi|сегодня|vandaag|hoje",
@@ -351,6 +352,8 @@ def parse_forum_date(text: str, received_at: datetime, zone: int = 0) -> datetim
     text = text.strip()[:300]
     if not text:
         return None
+    if _SHORT_AGE.fullmatch(text):
+        text += " ago"
     moment = _absolute(text, zone) or _relative(text.lower(), received_at, zone)
     return plausible(moment, received_at)
 

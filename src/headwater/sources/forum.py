@@ -65,11 +65,12 @@ def read(source: Source, state: SourceState, response: Response) -> Page:
 def read_item(source: Source, item: Item, response: Response) -> Page:
     """Returns the posts on a page of a thread."""
     from headwater.sources.forums import guess, pages
-    from headwater.sources.web_page import forum_page
+    from headwater.sources.web_page import forum_page, refuse_challenge
 
     settings = settings_of(source.settings)
     if _is_json(response):
         return _as_json(settings.profile).read_thread(item, response)
+    refuse_challenge(response.body, "the forum")
     page = forum_page(response)
     profile = profile_for(settings, software_of(page))
     thread = pages.read_thread(page, profile, item, settings.zone) if profile else None

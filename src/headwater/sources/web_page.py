@@ -36,6 +36,14 @@ _BOT_CHECK = re.compile(
     rb"|403 forbidden|one moment, please|pardon our interruption|bot verification|request rejected|human verification)",
     re.IGNORECASE,
 )
+# These are nowhere else, not even on a page that also has a captcha in its login form: what such a page has is no text.
+_CHALLENGE = re.compile(
+    rb"id=[\"']?anubis_challenge|_cf_chl_opt\b|cf-browser-verification|/_sec/cp_challenge"
+    rb"|<title>\s*(?:just a moment\.*|making sure you(?:'|&#39;|&#x27;|\xe2\x80\x99)re not a bot!?"
+    rb"|attention required! \| cloudflare|one moment, please\.*|verify(?:ing)? you are human\.*|ddos-guard"
+    rb"|pardon our interruption\.*|human verification|robot check|are you a robot\??)\s*</title>",
+    re.IGNORECASE,
+)
 _LOGIN = re.compile(rb"<input[^<>]+type\s*=\s*[\"']?password", re.IGNORECASE)
 _SEARCHED = 262_144  # bytes
 _META_CHARSET_NEAR_TOP = re.compile(rb"<meta[^<>]{1,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{2,40})", re.IGNORECASE)
@@ -63,6 +71,12 @@ def is_html(body: bytes) -> bool:
 
 def is_bot_check(page: bytes) -> bool:
     return _BOT_CHECK.search(page, 0, _SEARCHED) is not None
+
+
+def refuse_challenge(page: bytes, wanted: str) -> None:
+    """Raises Blocked if the page only tests the visitor. Its explanations look like a text of the site."""
+    if _CHALLENGE.search(page, 0, _SEARCHED):
+        raise Blocked(f"The server answered with a bot check instead of {wanted}.")
 
 
 def has_login_form(page: bytes) -> bool:

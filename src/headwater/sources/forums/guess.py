@@ -37,6 +37,8 @@ MAX_CLASSES = 8
 _FEW_LETTERS = 12  # on average; less is a label or a count
 _LONG = 150  # letters; an opening post is more than a line
 _LINE = 90  # letters
+_DAY_LETTERS = 40  # "Wednesday, 17 September 2025 at 10:15 am"
+_FRAMED = 3  # texts of posts in one element: it is the frame around them
 _FIRST_LINES = 12  # elements
 _CLIMB = 12  # elements between a post's text and its own element; more is the frame of the page
 
@@ -99,7 +101,10 @@ class Tree:
             parent = positions.get(node.parent.mem_id, -1) if node.parent is not None else -1
             if node.is_text_node:
                 if parent >= 0:
-                    self.letters[parent] += len((node.text_content or "").strip())
+                    text = (node.text_content or "").strip()
+                    self.letters[parent] += len(text)
+                    if _is_day(text) and not self.elements[parent].dated:
+                        self.elements[parent] = self.elements[parent]._replace(dated=True)
                 continue
             if not node.is_element_node or _is_unread(node) or (parent < 0 and self.elements):
                 continue
@@ -143,6 +148,11 @@ def _is_unread(node: LexborNode) -> bool:
     return bool(_NOTICE.search(named)) or attributes.get("role") in ("navigation", "dialog", "alertdialog")
 
 
+def _is_day(text: str) -> bool:
+    """Whether a text is a date and little else."""
+    return 6 <= len(text) <= _DAY_LETTERS and named_day(text) is not None and not OTHER_DATES.search(text)
+
+
 def _element(node: LexborNode, parent: int) -> Element:
     attributes = node.attributes
     classes = tuple((attributes.get("class") or "").split()[:MAX_CLASSES])
@@ -181,9 +191,25 @@ def _likeliest(tree: Tree) -> list[int]:
         score = _score(tree, name, outer)
         if score > best_score:
             best, best_score = outer, score
-    best = _with_kin(tree, groups, best)
+    best = _with_kin(tree, groups, _unframed(tree, groups, best))
     opening = _opening(tree, best) if best else None
     return best if opening is None else [opening, *best]
+
+
+def _unframed(tree: Tree, groups: dict[str, list[int]], best: list[int]) -> list[int]:
+    """Returns the texts of posts inside of one of the group, if that is the frame around all of them: it has most of
+    the group's text, and they have most of its."""
+    frame = max(best, key=lambda index: tree.letters[index], default=None)
+    if frame is None or len(best) > _FRAMED or tree.letters[frame] < 0.8 * sum(tree.letters[index] for index in best):
+        return best
+    inside = range(frame + 1, tree.end(frame))
+    found, most = best, 0.5 * tree.letters[frame]
+    for name, group in groups.items():
+        framed = [index for index in group if index in inside and tree.letters[index] >= _FEW_LETTERS]
+        letters = sum(tree.letters[index] for index in framed)
+        if len(framed) >= _FRAMED and letters > most and _is_text(name) and framed == _not_nested(tree, framed):
+            found, most = framed, letters
+    return found
 
 
 def _with_kin(tree: Tree, groups: dict[str, list[int]], best: list[int]) -> list[int]:
@@ -349,7 +375,8 @@ def _written_day(tree: Tree, index: int) -> str:
 def _dates(node: LexborNode) -> list[str]:
     attributes = node.attributes
     written = [attributes.get(name) for name in ("datetime", "content", "data-time", "data-timestamp", "ts", "title")]
-    return [text for text in (*written, node.text(separator=" ")[:100]) if text]
+    inside = [one.attributes.get("title") for one in node.css("[title]")[:2]]  # where the text says "2y"
+    return [text for text in (*written, *inside, node.text(separator=" ")[:100]) if text]
 
 
 def _ids(tree: Tree, group: list[int]) -> list[str]:

@@ -24,7 +24,7 @@ from headwater.sources.sites.metadata import Metadata, metadata_of
 from headwater.sources.sites.prose import blocks_of, prose_of
 from headwater.sources.sites.settings import FORMAT
 from headwater.sources.sites.trimming import Block, block_of, trimmed
-from headwater.sources.web_page import NewsPage, blocked, news_page
+from headwater.sources.web_page import NewsPage, blocked, news_page, refuse_challenge
 from headwater.text import clean_html, plain, text_hash
 from headwater.urls import identity, safe_link
 
@@ -242,6 +242,7 @@ def _is_small(node: HtmlElement) -> bool:
 
 def read_article(item: Item, response: Response) -> Page:
     """Returns the article of an item. Its id is the item's; the page only decides its address."""
+    refuse_challenge(response.body, "the article")
     page = news_page(response)
     metadata = metadata_of(page, response.received_at)
     article = article_in(page, metadata)

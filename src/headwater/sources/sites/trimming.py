@@ -60,6 +60,7 @@ _HEADING = 70  # letters
 _MOST = 0.5
 _NEARLY_ALL = 0.8
 _SOME = 0.3
+_BIOGRAPHY = 5  # paragraphs
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
@@ -101,6 +102,7 @@ _SOURCES = re.compile(rf"\W*(?:{_NOTES_AT_END})\W*", re.IGNORECASE)
 _NOTES = _any(
     r"follow\b.{0,80}\b(?:twitter|facebook|instagram|on x\b|@\w+|coverage)",
     r"(?:additional )?(?:reporting|writing|editing) by\b|associated press writers?\b|more ap\b",
+    r"(?:written|reviewed|edited) by\s*[:：]",
     r"(?:sources?|via|citation|tags?|listen|download|itunes|photos?(?: credits?)?|image(?: credits?)?)\s*[:：]",
     r"(?:have|got) a (?:news )?tip\b|(?:e-?mail|write to|contact|reach)\b.{0,60}@",
     r"(?:first |last |originally )?(?:published|updated)\b.{0,60}$",
@@ -131,10 +133,16 @@ def trimmed(blocks: Sequence[Block], title: str, author: str | None = None) -> l
     """Returns the blocks of the article itself."""
     kept = _before_end(_after_byline(_after_title(blocks, title)))
     kept = _before_rights([block for block in kept if not _is_aside(block)])
-    while kept and _is_tail(kept[-1], author):
-        kept.pop()
+    kept = _without_tail(_before_biography(_without_tail(kept, author), author), author)
     # If nothing is left, it was the article after all.
     return kept or list(blocks)
+
+
+def _without_tail(blocks: list[Block], author: str | None) -> list[Block]:
+    end = len(blocks)
+    while end and _is_tail(blocks[end - 1], author):
+        end -= 1
+    return blocks[:end]
 
 
 def _text_of(element: _Element) -> str:
@@ -243,10 +251,34 @@ def _is_tail(block: Block, author: str | None) -> bool:
         return True
     if element.tag == "list":
         items = element.findall("item")
-        return bool(items) and all(_is_only_a_link(block_of(item)) for item in items)
+        return bool(items) and all(_is_only_a_link(block_of(item)) or _is_teaser(item) for item in items)
     if element.tag not in ("p", "item", "quote") or len(text) > 3 * SHORT:
         return False
     return (len(text) <= 2 * SHORT and _NOTES.match(text) is not None) or _is_about(author, text)
+
+
+def _is_teaser(item: _Element) -> bool:
+    """Whether an item is a linked headline with a line of its own below it."""
+    first = next((part for part in item.iter("ref", *_BOXES) if part is not item and _text_of(part)), None)
+    if first is None or first.tag != "ref" or (item.text or "").strip():
+        return False
+    below = [part for part in item.iterchildren(_BOXES) if part.tag != "lb" and _text_of(part)]
+    return bool(below) and not _SENTENCE.search(_text_of(first)) and len(_text_of(item)) <= SHORT
+
+
+def _before_biography(blocks: list[Block], author: str | None) -> list[Block]:
+    """Returns what is before a paragraph that introduces the author, if all that follows is about the same person."""
+    names = {name for name in (author or "").replace(",", " ").split() if len(name) > 2}
+    for position in range(max(1, len(blocks) - _BIOGRAPHY), len(blocks)):
+        rest = blocks[position:]
+        if (
+            _is_about(author, rest[0].text)
+            and all(block.element.tag in ("p", "item") for block in rest)
+            and all(names.intersection(_WORDS.findall(block.text)) for block in rest)
+            and 3 * sum(len(block.text) for block in rest) < sum(len(block.text) for block in blocks)
+        ):
+            return blocks[:position]
+    return blocks
 
 
 def _is_about(author: str | None, text: str) -> bool:
