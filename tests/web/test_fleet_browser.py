@@ -73,13 +73,16 @@ def test_the_page_shows_what_the_fleet_earns_by_machine_site_and_in_all(headwate
     with_market(headwater)  # E8
     with_machines(headwater)
     with_trades(headwater)
-    today = headwater.parts.db.read_now(desk.open_desk, headwater.owner, "fifo", headwater.parts.now())
+    today = headwater.parts.db.read_now(desk.counted, headwater.owner, "fifo")
 
     page = opened("/fleet")
 
     profit = f"{today.total.profit_usd:,.2f}".replace("-", "−")
     expect(page.locator('[data-shown="profit"]')).to_have_text(f"{profit} USD")
     expect(page.get_by_role("row", name=re.compile("Old rigs"))).to_contain_text("−")
+    expect(page.locator(".card", has_text="Next difficulty")).to_have_text(
+        re.compile(r"[+−]?\d+\.\d % ?in \d+ days?; 80 % between [+−]?\d+\.\d and [+−]?\d+\.\d")
+    )
     expect(page.get_by_role("region", name="Sites as a table").get_by_role("row")).to_have_count(4)
     expect(page.get_by_role("img", name=re.compile("Price of the last 60 days"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("Profit of the fleet"))).to_be_visible()
@@ -188,6 +191,26 @@ def test_somebody_who_reads_news_sees_nothing_of_it_but_a_way_to_start(headwater
 
     expect(page.locator("[data-machine]")).to_have_count(2)
     expect(page.locator('[data-shown="profit"]')).to_have_text("– USD")
+
+
+def test_a_trade_is_corrected_on_a_phone(headwater: Running, opened: Open) -> None:
+    with_trades(headwater)
+    page = opened("/fleet", viewport={"width": 360, "height": 780})
+    bought = page.get_by_role("row", name=re.compile("bought"))
+
+    bought.get_by_text("Correct", exact=True).click()
+    bought.get_by_label("USD").fill("41000")
+    bought.get_by_label("Why").fill("the fee was missing")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for button in ("Correct the trade", "Cancel the trade"):  # nothing has to be moved aside to see them
+        box = bought.get_by_role("button", name=button).bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= 360 - box["width"]
+    bought.get_by_role("button", name="Correct the trade").click()
+
+    expect(page.get_by_role("row", name=re.compile("bought"))).to_contain_text("41,000.00")
+    page.get_by_text("Corrected trades").click()
+    expect(page.get_by_text("the fee was missing")).to_be_visible()
 
 
 @pytest.mark.parametrize(

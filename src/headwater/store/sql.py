@@ -30,7 +30,6 @@ from typing_extensions import TypeVar
 R = TypeVar("R", default=tuple[Any, ...])
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _LIST = re.compile(r"\bIN \((\?|:[a-z]\w*)\)")
 _NAME = re.compile(r"(?<![:\w]):([a-z]\w*)")  # not the second colon of a cast
 
@@ -200,7 +199,8 @@ def _fetched(conn: Connection, sql: str, given: tuple[Any, ...]) -> list[Any]:
 
 def microseconds(moment: datetime) -> int:
     """Returns a time as SQLite stores it."""
-    return (moment - _EPOCH) // _MICROSECOND
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds  # dividing takes three times as long
 
 
 def moment(value: Any) -> datetime:

@@ -88,11 +88,9 @@ async def fleet_page(
 ) -> Response:
     """`power`, `price` and `difficulty` (in trillions) ask what if."""
     asked = WhatIf(_decimal(power), _decimal(price), _decimal(difficulty * 1e12 if difficulty is not None else None))
-    now = parts.now()
-    today = await parts.db.read(desk.open_desk, reader, "fifo", now)
+    today, supposed = await desk.open_desk(parts.db, parts.cache, reader, parts.now(), asked)
     named = await parts.db.read(signals.newest, reader, MOST_SIGNALS)
     corrected = await parts.db.read(treasury.corrections, reader, limit=MOST_CORRECTIONS)
-    supposed = await parts.db.read(desk.open_desk, reader, "fifo", now, asked) if asked.is_asked else today
     return show(
         request,
         "fleet.html",

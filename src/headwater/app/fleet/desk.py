@@ -14,11 +14,13 @@ from headwater.app import market as figures
 from headwater.app.fleet import miners, treasury
 from headwater.app.fleet.treasury import ListedTrade
 from headwater.app.market import StoredForecast
+from headwater.coordination.cache import Cache
 from headwater.errors import NotFound
 from headwater.fleet import economics
 from headwater.fleet.economics import Day, Machines, Network
 from headwater.fleet.inventory import Method
 from headwater.model import MarketDay, Reader
+from headwater.store.db import Database
 from headwater.store.fleet import market, telemetry
 from headwater.store.fleet.miners import Miner, has_fleet
 from headwater.store.fleet.telemetry import WatchedMachine, WatchLook
@@ -79,6 +81,15 @@ class Holdings(NamedTuple):
         return self.btc * price_usd - self.cost_usd
 
 
+class NextDifficulty(NamedTuple):
+    """The next change of the difficulty as a share of the present one, its range of 80 %, and in how many days."""
+
+    days: int
+    change: float
+    low: float
+    high: float
+
+
 class Desk(NamedTuple):
     """All of it. Without figures of the market `network` is None, and nothing is known about revenue."""
 
@@ -106,6 +117,16 @@ class Desk(NamedTuple):
         return sum(row.miner.quantity for row in self.rows if row.loses)
 
     @property
+    def next_difficulty(self) -> NextDifficulty | None:
+        """How the difficulty is expected to change when the epoch ends. None: nothing is known about it."""
+        now = self.market_day.difficulty if self.market_day else None
+        after = next((one for one in self.forecast.days if one.difficulty != now), None) if self.forecast else None
+        if not now or not after or not self.market_day:
+            return None
+        changes = (figure / now - 1 for figure in (after.difficulty, after.difficulty_low, after.difficulty_high))
+        return NextDifficulty((after.day - self.market_day.day).days, *changes)
+
+    @property
     def need_a_look(self) -> list[MachineRow]:
         """Machines that are silent or under their rate, and those that lose money."""
         return [row for row in self.rows if row.loses or (row.watched and row.watched.state != "ok")]
@@ -116,8 +137,20 @@ def has_something(conn: Connection, reader: Reader) -> bool:
     return has_fleet(conn, reader)
 
 
-def open_desk(conn: Connection, reader: Reader, method: Method, now: datetime, what_if: WhatIf = WhatIf()) -> Desk:
-    """Returns everything that the operator's page shows, as of now or as it would be if."""
+async def open_desk(
+    db: Database, cache: Cache, reader: Reader, now: datetime, what_if: WhatIf = WhatIf()
+) -> tuple[Desk, Desk]:
+    """Returns everything that the operator's page shows: as it is, and as it would be if."""
+    try:
+        forecast = (await figures.cached_forecast(db, cache, now)).value
+    except NotFound:
+        forecast = None
+    today = (await db.read(counted, reader, "fifo"))._replace(forecast=forecast)
+    return today, await db.read(counted, reader, "fifo", what_if) if what_if.is_asked else today
+
+
+def counted(conn: Connection, reader: Reader, method: Method, what_if: WhatIf = WhatIf()) -> Desk:
+    """Returns the desk without the forecast."""
     day = market.latest(conn)
     network = _network(day, what_if) if day else None
     hashprice = economics.hashprice_usd_per_ph_day(network) if network else None
@@ -138,7 +171,7 @@ def open_desk(conn: Connection, reader: Reader, method: Method, now: datetime, w
         break_even_usd_per_kwh=total.revenue_usd / (energy * economics.KWH_PER_WATT_DAY) if energy else None,
         average_usd_per_kwh=total.power_usd / (energy * economics.KWH_PER_WATT_DAY) if energy else None,
         holdings=_holdings(treasury.every(conn, reader, method), method),
-        forecast=_forecast(conn, now),
+        forecast=None,
         prices=figures.known_days(conn, PRICE_DAYS),
         last_look=telemetry.last_look(conn),
     )
@@ -196,13 +229,6 @@ def _holdings(trades: list[ListedTrade], method: Method) -> Holdings:
         sum((one.settled.realised_usd for one in trades), Decimal(0)),
         trades[:LATEST_TRADES],
     )
-
-
-def _forecast(conn: Connection, now: datetime) -> StoredForecast | None:
-    try:
-        return figures.current_forecast(conn, now)
-    except NotFound:
-        return None
 
 
 class Point(NamedTuple):

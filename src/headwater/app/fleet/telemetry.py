@@ -136,8 +136,10 @@ def _refuse(wrong: dict[int, str]) -> None:
 
 def take(conn: Connection, reader: Reader, batch: list[NewReading], kept_for: timedelta, now: datetime) -> Taken:
     """Stores readings of the reader's machines. The same ones again, and late ones, do no harm."""
-    mine = telemetry.owned(conn, reader, {one.miner_id for one in batch})
-    _refuse({place: why for place, one in enumerate(batch) if (why := _problem(one, mine, now))})
+    wanted = {one.miner_id for one in batch}
+    mine = telemetry.owned(conn, reader, wanted)
+    if wanted != mine or max((one.at for one in batch), default=now) > now + AHEAD:
+        _refuse({place: why for place, one in enumerate(batch) if (why := _problem(one, mine, now))})
     # An hour is computed from all of its readings, so none may come after the first of them were deleted.
     first = now - kept_for + timedelta(hours=1)
     readings = [

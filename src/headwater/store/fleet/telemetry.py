@@ -11,8 +11,9 @@ a table may, and the role that the application connects as is not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -161,7 +162,8 @@ _forget_gone = [
 ]
 _forget_heard = portable("DELETE FROM telemetry_heard WHERE miner_id = ?")
 _changes = Prepared(sqlite="SELECT total_changes()")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR, _DAY = (width // timedelta(microseconds=1) for width in (HOUR, DAY))
+_at = attrgetter("at")
 
 
 def owned(conn: Connection, reader: Reader, miner_ids: Iterable[int]) -> set[int]:
@@ -186,16 +188,17 @@ def save(conn: Connection, reader: Reader, readings: Sequence[MachineReading], n
     tenant_id = reader.tenant_id
     if conn.dialect.name == "postgresql":
         new = _copy(conn, tenant_id, readings)
+        _roll_hours.once(conn, tenant_id=tenant_id)
+        _roll_days.once(conn, tenant_id=tenant_id)
     else:
-        new = _insert_each(conn, tenant_id, readings)
-    hours = {(one.miner_id, _start(one.at, HOUR)) for one in readings}
-    days = {(miner_id, _start(hour, DAY)) for miner_id, hour in hours}
-    _roll_hours.once(conn, tenant_id=tenant_id, touched=_listed(hours))
-    _roll_days.once(conn, tenant_id=tenant_id, touched=_listed(days))
-    last: dict[int, datetime] = {}
-    for one in readings:
-        if one.miner_id not in last or one.at > last[one.miner_id]:
-            last[one.miner_id] = one.at
+        times = [microseconds(one.at) for one in readings]
+        new = _insert_each(conn, tenant_id, readings, times)
+        hours = {(one.miner_id, at - at % _HOUR) for one, at in zip(readings, times, strict=True)}
+        days = {(miner_id, hour - hour % _DAY) for miner_id, hour in hours}
+        _roll_hours.once(conn, tenant_id=tenant_id, touched=json_text(sorted(hours)))
+        _roll_days.once(conn, tenant_id=tenant_id, touched=json_text(sorted(days)))
+    # The latest of each machine is the last one that is put in.
+    last = {one.miner_id: one.at for one in sorted(readings, key=_at)}
     _hear.many(conn, [(tenant_id, miner_id, at, now) for miner_id, at in sorted(last.items())])
     return new
 
@@ -221,24 +224,11 @@ def _cell(value: float | None) -> str:
     return r"\N" if value is None else repr(value)
 
 
-def _insert_each(conn: Connection, tenant_id: int, readings: Sequence[MachineReading]) -> int:
+def _insert_each(conn: Connection, tenant_id: int, readings: Sequence[MachineReading], times: Sequence[int]) -> int:
     before = _changes.value(conn)
-    _insert.many(
-        conn,
-        [
-            (tenant_id, one.miner_id, microseconds(one.at), one.hashrate_th, one.power_w, one.temperature_c)
-            for one in readings
-        ],
-    )
+    rows = zip(readings, times, strict=True)
+    _insert.many(conn, [(tenant_id, miner_id, at, rate, power, heat) for (miner_id, _, rate, power, heat), at in rows])
     return int(_changes.value(conn) - before)
-
-
-def _start(at: datetime, width: timedelta) -> datetime:
-    return at - (at - _EPOCH) % width
-
-
-def _listed(touched: set[tuple[int, datetime]]) -> str:
-    return json_text([(miner_id, microseconds(start)) for miner_id, start in sorted(touched)])
 
 
 def buckets(
