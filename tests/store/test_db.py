@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, event, make_url, text
 
 from headwater.errors import BadSetting, StoreUnavailable
 from headwater.model import Reader
@@ -14,7 +16,9 @@ from headwater.store import db as db_module
 from headwater.store import migrate, sources
 from headwater.store.db import Database
 from headwater.store.people import accounts
+from support.checkout import Checkout
 from support.posts import NOON, a_post, a_source, visited
+from support.processes import wait_until
 
 
 def test_a_transaction_that_raises_leaves_nothing_behind(db: Database, owner: Reader) -> None:
@@ -86,6 +90,46 @@ def test_connections_that_the_server_ended_are_replaced(postgres_url: str) -> No
     admin.write_now(lambda conn: conn.execute(text(others)))
     assert db.write_now(lambda conn: conn.execute(text("SELECT 1")).scalar()) == 1
     admin.close()
+    db.close()
+
+
+def test_what_is_committed_survives_the_death_of_a_careless_server(tmp_path: Path) -> None:  # H92
+    server = Checkout(tmp_path)
+    server.services("up", "postgres")  # with synchronous_commit=off, as in all tests
+    try:
+        db = Database(server.urls()["HEADWATER_TEST_POSTGRES_URL"])
+        db.write_now(_execute, "CREATE TABLE kept (number int)")
+        for _ in range(4):
+            process = server.process("postgres")
+            for number in range(20):
+                db.write_now(_execute, f"INSERT INTO kept VALUES ({number})")
+            os.kill(process, signal.SIGKILL)
+            wait_until(lambda: _starts(server))
+        assert db.read_now(lambda conn: conn.execute(text("SELECT count(*) FROM kept")).scalar()) == 80
+        db.close()
+    finally:
+        server.services("clean")
+
+
+def _execute(conn: Connection, statement: str) -> None:
+    conn.execute(text(statement))
+
+
+def _starts(server: Checkout) -> bool:
+    try:
+        server.services("up", "postgres")
+    except AssertionError:  # what is left of it still holds its files
+        return False
+    return True
+
+
+def test_a_server_that_keeps_more_than_commits_here_is_left_as_it_is(postgres_url: str) -> None:
+    name = make_url(postgres_url).database
+    db = Database(postgres_url)
+    assert db.read_now(lambda conn: conn.execute(text("SHOW synchronous_commit")).scalar()) == "on"
+    db.write_now(lambda conn: conn.execute(text(f'ALTER DATABASE "{name}" SET synchronous_commit = remote_apply')))
+    db.close()
+    assert db.read_now(lambda conn: conn.execute(text("SHOW synchronous_commit")).scalar()) == "remote_apply"
     db.close()
 
 

@@ -363,7 +363,7 @@ def _engine(url: str, limits: Mapping[str, float]) -> Engine:
         return engine
     if backend in ("postgresql", "postgres"):
         options = " ".join(f"-c {name}={int(seconds * 1000)}" for name, seconds in limits.items())
-        return create_engine(
+        engine = create_engine(
             parsed.set(drivername="postgresql+psycopg"),
             connect_args={"options": f"-c timezone=UTC {options}", "connect_timeout": BUSY_SECONDS},
             pool_size=READERS * 2,
@@ -372,7 +372,21 @@ def _engine(url: str, limits: Mapping[str, float]) -> Engine:
             pool_use_lifo=True,
             pool_pre_ping=True,
         )
+        event.listen(engine, "connect", _keep_commits)
+        return engine
     raise BadSetting(f"HEADWATER_DATABASE_URL: {backend} is not supported; use sqlite:///… or postgresql://…")
+
+
+def _keep_commits(connection: Any, _record: object) -> None:
+    """Has commits written before they are answered, also where the server is set to lose the latest ones in a crash.
+
+    A consumer tells Kafka how far it is once its effects are committed. If they were lost after that, they would be
+    lost for good.
+    """
+    connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+    )
+    connection.commit()
 
 
 def _make_folder(_dialect: object, _record: object, arguments: list[Any], _options: object) -> None:
