@@ -99,6 +99,7 @@ class Settings(BaseSettings):
     oidc_client_secret: SecretStr | None = _setting(
         None, "Its secret there. Default: the one that `headwater oidc secret` stored; without one, PKCE has to do."
     )
+    oidc_providers: str = _setting("", "More providers: `key issuer client-id name` of each, with commas between them.")
     oidc_name: str | None = _setting(None, "What the button on the sign-in page calls the provider. Default: its host.")
     oidc_scopes: str = _setting("openid email profile", "What the provider is asked for.")
     oidc_join_tenant: str | None = _setting(

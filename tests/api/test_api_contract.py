@@ -33,7 +33,7 @@ def test_no_route_ignores_a_parameter_that_it_does_not_take(headwater: Running) 
     assert len(walked) > 60
     for method, path in walked:
         asker = client if path.startswith("/api/") or method == "GET" else browser
-        if asker is browser or path == openid.CALLBACK:
+        if asker is browser or path in (openid.CALLBACK, openid.callback_of("{key}")):
             continue  # a form's key is asked for first; providers send along what they like
         answer = asker(method, f"{concrete(path)}?no_such_thing=1&nor_this")
         assert answer.status == 422, f"{method} {path}"

@@ -49,7 +49,8 @@ WHAT_TO_DO = (
     "the same transaction (store/people/audit.py lists the actions), and say in tests/people/audited.py how it is "
     "called ({table}). If it changes nothing, say so in {table}_WITHOUT."
 )
-_ALSO = frozenset({"/login", "/login/provider"})  # pages that are asked for and change something
+# Pages that are asked for and change something.
+_ALSO = frozenset({"/login", "/login/provider", "/login/provider/{key}"})
 _numbers = count(1)
 
 
@@ -196,16 +197,18 @@ class World:
         return self.form("/oauth/token", self.running.stranger, **given, scope="posts:read offline_access")
 
     @contextmanager
-    def at_provider(self) -> Iterator[Issuer]:
-        """Has people sign in at a provider while the block runs."""
+    def at_provider(self, key: str = "") -> Iterator[Issuer]:
+        """Has people sign in at a provider while the block runs: at the main one, or at one with a key."""
         parts = self.running.parts
         before = parts.settings
         with issuer() as at:
-            parts.settings = before.model_copy(update={"oidc_issuer": at.address, "oidc_client_id": "headwater"})
-            parts.__dict__.pop("provider", None)
+            main = {"oidc_issuer": at.address, "oidc_client_id": "headwater"}
+            wanted = {"oidc_providers": f"{key} {at.address} headwater"} if key else main
+            parts.settings = before.model_copy(update=wanted)
+            parts.__dict__.pop("providers", None)
             yield at
         parts.settings = before
-        parts.__dict__.pop("provider", None)
+        parts.__dict__.pop("providers", None)
 
     def opml_form(self) -> Answer:
         head = b'--edge\r\nContent-Disposition: form-data; name="document"; filename="list.opml"\r\n\r\n'
@@ -217,11 +220,11 @@ def _join(w: World) -> Answer:
     return w.form("/invitation", w.running.stranger, token=w.invitation()[1], name=w.new(), password=PASSWORD)
 
 
-def _join_by_provider(w: World) -> Answer:
+def _join_by_provider(w: World, key: str = "") -> Answer:
     email = f"{w.new()}@guest.example"
     w.write(people.invite, w.owner, email, "viewer", "", w.running.parts.now())
-    with w.at_provider() as at:
-        return sent_to_provider(w.running, at, sub=w.new(), email=email).back()
+    with w.at_provider(key) as at:
+        return sent_to_provider(w.running, at, f"provider={key}", sub=w.new(), email=email).back()
 
 
 def _choose_tenant(w: World) -> Answer:
@@ -340,6 +343,7 @@ ROUTES: Mapping[tuple[str, str], Callable[[World], Answer]] = {
     ("GET", "/login"): _by_link,
     ("POST", "/login"): _sign_in,
     ("GET", "/login/provider"): _join_by_provider,
+    ("GET", "/login/provider/{key}"): lambda w: _join_by_provider(w, "two"),
     ("POST", "/login/tenant"): _choose_tenant,
     ("POST", "/account/identities/unlink"): _unlink,
     ("POST", "/logout"): _sign_out,

@@ -107,6 +107,7 @@ class Coming:
     cookie: str
     query: dict[str, str]
     session: str = ""
+    path: str = ""  # where it comes back to; empty: where the provider was told to send it
 
     def back(self, *, cookie: str | None = None, **brought: str | None) -> Answer:
         """Comes back with what an honest provider sends, and with what the test changes of it."""
@@ -114,7 +115,8 @@ class Coming:
         query = "&".join(f"{name}={value}" for name, value in sent.items() if value is not None)
         cookies = "; ".join(filter(None, (self.cookie if cookie is None else cookie, self.session)))
         client = Client(self.headwater.port, {"Cookie": cookies})
-        return client.get(f"/login/provider?{query}", Accept="text/html")
+        path = self.path or urlsplit(self.query["redirect_uri"]).path
+        return client.get(f"{path}?{query}", Accept="text/html")
 
 
 def sent_to_provider(headwater: Running, at: Issuer, body: str = "", **claims: Any) -> Coming:

@@ -49,8 +49,7 @@ def honest_again(at: Issuer, headwater: Running) -> Iterator[None]:
     yield
     fresh = Issuer(at.address)
     at.token, at.metadata, at.userinfo, at.keys = fresh.token, fresh.metadata, fresh.userinfo, fresh.keys
-    assert headwater.parts.provider is not None
-    headwater.parts.provider._loaded_at.update(metadata=float("-inf"), keys=float("-inf"))
+    headwater.parts.providers[""]._loaded_at.update(metadata=float("-inf"), keys=float("-inf"))
 
 
 def test_who_is_known_at_the_provider_comes_in(headwater: Running, at: Issuer) -> None:
@@ -327,8 +326,7 @@ def test_a_new_key_of_the_provider_is_found_and_an_old_one_is_not_taken(headwate
     new = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     at.keys = [dict(jwt.public_key("two", new).jwk)]
     at.token = lambda claims: signed(claims, new, kid="two")
-    assert headwater.parts.provider is not None
-    headwater.parts.provider._loaded_at["keys"] -= 60  # as if half a minute had passed
+    headwater.parts.providers[""]._loaded_at["keys"] -= 60  # as if half a minute had passed
     assert sent_to_provider(headwater, at).back().status == 303
     at.token = signed
     assert sent_to_provider(headwater, at).back().status == 401
@@ -343,6 +341,15 @@ def test_a_new_key_of_the_provider_is_found_and_an_old_one_is_not_taken(headwate
         ({"OIDC_JOIN_TENANT": "default"}, "go together"),
         ({"OIDC_DOMAINS": "example.org"}, "go together"),
         ({"OIDC_JOIN_ROLE": "owner"}, "HEADWATER_OIDC_JOIN_ROLE"),
+        ({"OIDC_PROVIDERS": "two"}, "is not like"),
+        ({"OIDC_PROVIDERS": "two http://login.example x"}, "is not like"),
+        ({"OIDC_PROVIDERS": "../two https://login.example x"}, "is not like"),
+        ({"OIDC_PROVIDERS": "two https://a.example x, two https://b.example x"}, "is not like"),
+        ({"OIDC_PROVIDERS": "two https://a.example x, three https://a.example y"}, "is not like"),
+        (
+            {"OIDC_ISSUER": "https://a.example", "OIDC_CLIENT_ID": "x", "OIDC_PROVIDERS": "two https://a.example y"},
+            "and so does",
+        ),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(given: dict[str, str], says: str) -> None:

@@ -106,7 +106,7 @@ VALUES: Mapping[str, Any] = {
     "issuer": "https://issuer.example",
     "subject": "somebody",
     "app.webhooks.change.wanted": ChangedWebhook(active=False),
-    "provider": None,
+    "providers": frozenset(),
     "app.health.activity.dead_letters": 0,
     "store.people.accounts.invite.expires_at": NOON + timedelta(days=1),
     "after": None,

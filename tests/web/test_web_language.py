@@ -170,7 +170,7 @@ def test_a_language_is_chosen_on_the_page_and_scripts_speak_it_too(headwater: Ru
     page.get_by_label("Language").select_option("Deutsch")
     page.get_by_role("button", name="Save").first.click()
     expect(page.get_by_role("heading", name="Wo du angemeldet bist")).to_be_visible()
-    page.get_by_role("link", name="Stream").click()
+    page.goto(headwater.url)  # unlike a click on a link, it waits for the scripts
     page.get_by_role("button", name="Seite als gelesen markieren").click()
     expect(page.get_by_role("status").filter(has_text="2 Beiträge als gelesen markiert.")).to_be_visible()
     page.context.close()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
@@ -33,6 +34,7 @@ KEYS_AGAIN_SECONDS = 30.0  # at least between two looks for a key that is not kn
 MOST_TOKEN_LIFE = timedelta(days=1)
 CALLBACK = "/login/provider"
 SECRET = "oidc client secret"
+_KEY = re.compile("[a-z0-9][a-z0-9-]{0,29}")
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _AGAIN = "Begin again on the sign-in page."
@@ -42,14 +44,57 @@ Ask = Callable[[Request], Awaitable[tuple[int, bytes]]]
 
 
 class OpenIdClient(NamedTuple):
-    """What the provider knows of us, and we of it. `secret` returns None if we have none: PKCE alone has to do then."""
+    """What the provider knows of us, and we of it. `secret` returns None if we have none: PKCE alone has to do then.
 
+    `key` names the provider among several; that of the main one is empty. Each has a callback of its own, so that none
+    can answer for another.
+    """
+
+    key: str
     issuer: str
     name: str
     client_id: str
     secret: Callable[[], Awaitable[str | None]]
     scopes: str
     callback: str
+
+
+class WantedProvider(NamedTuple):
+    """A provider as the settings name it."""
+
+    key: str
+    issuer: str
+    client_id: str
+    name: str
+
+
+def read_providers(text: str) -> list[WantedProvider]:
+    """Reads providers such as `google https://accounts.google.com 123 Google, …`. Raises ValueError."""
+    found: list[WantedProvider] = []
+    for one in filter(None, (part.strip() for part in text.split(","))):
+        words = one.split(maxsplit=3)
+        if len(words) < 3 or not _KEY.fullmatch(words[0]) or any(words[0] == other.key for other in found):
+            raise ValueError(one)
+        key, issuer, client_id, *name = words
+        if not is_issuer(issuer) or any(issuer == other.issuer for other in found):
+            raise ValueError(one)
+        found.append(WantedProvider(key, issuer, client_id, " ".join(name) or urlsplit(issuer).hostname or issuer))
+    return found
+
+
+def is_issuer(address: str) -> bool:
+    """Whether this can be the name of an issuer: a safe address without anything behind its path."""
+    return is_safe(address) and not urlsplit(address).query and not urlsplit(address).fragment
+
+
+def callback_of(key: str) -> str:
+    """Returns the path to which a provider sends browsers back."""
+    return f"{CALLBACK}/{key}" if key else CALLBACK
+
+
+def secret_name(key: str) -> str:
+    """Returns the name of our stored secret at a provider."""
+    return f"{SECRET} {key}" if key else SECRET
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +146,10 @@ class Provider:
     @property
     def name(self) -> str:
         return self.client.name
+
+    @property
+    def key(self) -> str:
+        return self.client.key
 
     async def begin(
         self, *, next: str = "", invitation: str = "", user: tuple[int, int] | None = None

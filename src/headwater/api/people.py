@@ -187,8 +187,7 @@ async def list_identities(parts: WithParts, reader: CurrentReader) -> Identities
 @account_router.delete("/identities/{identity_id}", status_code=204, **route("Unlink an account", "account:write", 409))
 async def unlink_identity(parts: WithParts, reader: CurrentReader, identity_id: IdentityId) -> None:
     """You cannot sign in with it any more. Refused if it is your only way in."""
-    at = parts.provider.client.issuer if parts.provider else None
-    await parts.db.write(people.unlink, reader, identity_id, provider=at)
+    await parts.db.write(people.unlink, reader, identity_id, providers=parts.issuers)
 
 
 @router.get("/people", **route("List the people of your tenant", "people:read"))

@@ -302,20 +302,20 @@ async def x_state(
     return XState(problem, used, allowance, limits.month_ends(now), followed)
 
 
-def stored_oidc_secret(conn: Connection) -> bytes | None:
-    """Returns the stored secret for the OpenID Connect provider, encrypted."""
-    return accounts.find_secret(conn, openid.SECRET)
+def stored_oidc_secret(conn: Connection, key: str = "") -> bytes | None:
+    """Returns the stored secret for an OpenID Connect provider, encrypted."""
+    return accounts.find_secret(conn, openid.secret_name(key))
 
 
-def store_oidc_secret(conn: Connection, sealed: bytes, now: datetime) -> None:
-    audit.record(conn, None, "oidc_secret.store")
-    accounts.save_secret(conn, openid.SECRET, sealed, now)
+def store_oidc_secret(conn: Connection, sealed: bytes, now: datetime, key: str = "") -> None:
+    audit.record(conn, None, "oidc_secret.store", detail=key)
+    accounts.save_secret(conn, openid.secret_name(key), sealed, now)
 
 
-def forget_oidc_secret(conn: Connection) -> bool:
+def forget_oidc_secret(conn: Connection, key: str = "") -> bool:
     """Deletes the stored secret. Returns whether there was one."""
-    audit.record(conn, None, "oidc_secret.forget")
-    return accounts.delete_secret(conn, openid.SECRET)
+    audit.record(conn, None, "oidc_secret.forget", detail=key)
+    return accounts.delete_secret(conn, openid.secret_name(key))
 
 
 def check_x_token(typed: str) -> str:

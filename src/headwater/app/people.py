@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import chain, count
@@ -212,19 +212,19 @@ def identities(conn: Connection, reader: Reader) -> list[LinkedIdentity]:
     return accounts.identities(conn, reader)
 
 
-def unlink(conn: Connection, reader: Reader, identity_id: str, *, provider: str | None) -> None:
+def unlink(conn: Connection, reader: Reader, identity_id: str, *, providers: Collection[str]) -> None:
     """Forgets who a reader is at a provider, by the id of that."""
     found = next((one for one in identities(conn, reader) if one.id == identity_id), None)
     if found is None:
         raise NotFound("You are not known by this account.")
-    unlink_identity(conn, reader, found.issuer, found.subject, provider=provider)
+    unlink_identity(conn, reader, found.issuer, found.subject, providers=providers)
 
 
-def unlink_identity(conn: Connection, reader: Reader, issuer: str, subject: str, *, provider: str | None) -> None:
-    """Forgets who a reader is at a provider, unless it is the last way in. People sign in at the issuer `provider`."""
+def unlink_identity(conn: Connection, reader: Reader, issuer: str, subject: str, *, providers: Collection[str]) -> None:
+    """Forgets who a reader is at a provider, unless it is the last way in. `providers` are where people sign in."""
     person = find(conn, reader, reader.user_id)
     others = [one for one in identities(conn, reader) if (one.issuer, one.subject) != (issuer, subject)]
-    if person.password_hash is None and not any(one.issuer == provider for one in others) and issuer == provider:
+    if person.password_hash is None and issuer in providers and not any(one.issuer in providers for one in others):
         raise NotPossibleNow("You could not sign in any more. Set a password first.")
     if not accounts.unlink_identity(conn, reader, issuer, subject):
         raise NotFound("You are not known by this account.")

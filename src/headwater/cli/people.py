@@ -201,14 +201,17 @@ def drop_keys(as_json: Json = False) -> None:
     json_line({"dropped": count}) if as_json else say(f"{count} keys deleted.")
 
 
+ProviderKey = Annotated[str, typer.Option("--provider", help="Key of one of HEADWATER_OIDC_PROVIDERS.")]
+
+
 @oidc.command("status")
-def oidc_status(as_json: Json = False) -> None:
+def oidc_status(provider: ProviderKey = "", as_json: Json = False) -> None:
     """Show what to register at the provider, ask it who it is, and say who may come in."""
     with opened() as (parts, _):
-        provider, welcome = _provider(parts), parts.welcome
-        found = run_async(provider.metadata())
-        secret = run_async(wire.oidc_secret(parts))
-    client = provider.client
+        asked, welcome = _provider(parts, provider), parts.welcome if not provider else people.Welcome()
+        found = run_async(asked.metadata())
+        secret = run_async(wire.oidc_secret(parts, provider))
+    client = asked.client
     if as_json:
         json_line({"issuer": client.issuer, "client_id": client.client_id, "callback": client.callback,
                    "authorization_endpoint": found.authorization_endpoint, "secret": secret is not None,
@@ -222,31 +225,35 @@ def oidc_status(as_json: Json = False) -> None:
 
 
 @oidc.command("secret")
-def set_oidc_secret(as_json: Json = False) -> None:
+def set_oidc_secret(provider: ProviderKey = "", as_json: Json = False) -> None:
     """Store this Headwater's secret at the provider, encrypted. It is prompted for, or read from standard input."""
     typed = typer.prompt("Client secret", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
     secret = typed.strip()
     if not secret:
         raise BadInput("There was no secret.")
     with opened() as (parts, _):
-        if parts.settings.oidc_client_secret:
+        if provider:
+            _provider(parts, provider)
+        elif parts.settings.oidc_client_secret:
             raise BadInput("HEADWATER_OIDC_CLIENT_SECRET is set and overrides a stored secret. Unset it first.")
-        parts.db.write_now(instance.store_oidc_secret, parts.seal(secret), parts.now())
+        parts.db.write_now(instance.store_oidc_secret, parts.seal(secret), parts.now(), provider)
     json_line({"kept": True}) if as_json else say("Stored.")
 
 
 @oidc.command("forget")
-def forget_oidc_secret(as_json: Json = False) -> None:
+def forget_oidc_secret(provider: ProviderKey = "", as_json: Json = False) -> None:
     """Delete the stored secret."""
     with opened() as (parts, _):
-        forgotten = parts.db.write_now(instance.forget_oidc_secret)
+        forgotten = parts.db.write_now(instance.forget_oidc_secret, provider)
     json_line({"forgotten": forgotten}) if as_json else say("Deleted." if forgotten else "There was none.")
 
 
-def _provider(parts: Parts) -> Provider:
-    if parts.provider is None:
-        raise BadInput("There is no provider. Set HEADWATER_OIDC_ISSUER and HEADWATER_OIDC_CLIENT_ID.")
-    return parts.provider
+def _provider(parts: Parts, key: str) -> Provider:
+    if key in parts.providers:
+        return parts.providers[key]
+    if key:
+        raise BadInput(f"HEADWATER_OIDC_PROVIDERS has no provider {key[:50]!r}.")
+    raise BadInput("There is no provider. Set HEADWATER_OIDC_ISSUER and HEADWATER_OIDC_CLIENT_ID.")
 
 
 @app.command("tenants")

@@ -28,10 +28,11 @@ from headwater.wire import Parts
 COOKIE = "headwater_session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 WELL_KNOWN = ("/.well-known/jwks.json", "/.well-known/oauth-authorization-server")
-SIGN_IN_PATHS = ("/login", "/login/provider", "/login/tenant", "/invitation")
+SIGN_IN_PATHS = ("/login", "/login/provider", "/login/provider/{key}", "/login/tenant", "/invitation")
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/oauth/token", *SIGN_IN_PATHS, *WELL_KNOWN})
 UNSCOPED_PATHS = frozenset({"/logout", "/api/docs", "/api/openapi.json"})  # for everybody who is signed in
-OPEN_PREFIX = "/static/"
+STATIC = "/static/"
+OPEN_PREFIXES = (STATIC, "/login/provider/")
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]@:/?#\s]+)(?::\d*)?")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -62,7 +63,7 @@ def is_open(request: Request) -> bool:
     Where a request comes from proves nothing: behind a proxy on this machine, everybody comes from this machine.
     """
     path: str = request.scope["path"]
-    return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
+    return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
 
 
 async def find_caller(request: Request, parts: Parts) -> Caller:

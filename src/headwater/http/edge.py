@@ -81,7 +81,7 @@ class Edge:
             return
         started = time.perf_counter()
         request = Request(scope)
-        outgoing = _Outgoing(send, self.headers, is_static=scope["path"].startswith(auth.OPEN_PREFIX))
+        outgoing = _Outgoing(send, self.headers, is_static=scope["path"].startswith(auth.STATIC))
         try:
             given = await self._admit(request, receive, outgoing)
             ids.current_trace.set(ids.parse_trace(request.headers.get("traceparent")))

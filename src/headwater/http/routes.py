@@ -44,7 +44,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_NAMED = 10
 _WORDS = frozenset({"mark", "refresh", "replay"})  # addresses beside those of ids
-_OTHERS_ADD_TO = frozenset({openid.CALLBACK})  # providers send along what they like
+_OTHERS_ADD_TO = frozenset({openid.CALLBACK, openid.callback_of("{key}")})  # providers send along what they like
 _ADVICE = "Use a next_cursor that this server gave you, unchanged, or leave it out to start from the newest."
 T = TypeVar("T")
 Row = TypeVar("Row")

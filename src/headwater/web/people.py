@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
-from fastapi import Form, Query, Request
+from fastapi import Form, Path, Query, Request
 from msgspec import structs
 from starlette.responses import Response
 
@@ -35,6 +35,7 @@ from headwater.wire import Parts
 
 router = page_router()
 AUDIT_PAGE = 100
+ProviderKey = Annotated[str, Path(max_length=30)]
 _PENDING = "headwater_sign_in"
 _ONCE = Limit("returns", 1, int(people.SIGN_IN_LIFE.total_seconds()))
 _NOT_BEGUN = noted("This sign-in was not begun in this browser, took longer than 10 minutes, or is over. Begin again.")
@@ -98,22 +99,24 @@ async def _login_page(
     has_passwords = await parts.db.read(account.has_passwords)
     return show(
         request, "login.html", status, reason=reason, next=next or "", wrong=wrong, email=email, choices=choices,
-        has_passwords=has_passwords, provider=parts.provider and parts.provider.name, is_known=is_known,
+        has_passwords=has_passwords, providers=parts.providers.values(), is_known=is_known,
     )  # fmt: skip
 
 
 @router.post("/login/provider")
-async def to_provider(request: Request, parts: WithParts, next: Long = "", invitation: Line = "") -> Response:
+async def to_provider(
+    request: Request, parts: WithParts, next: Long = "", invitation: Line = "", provider: Word = ""
+) -> Response:
     auth.refuse_foreign(request)
     try:
-        return await _leave(request, parts, next=auth.local_path(next), invitation=invitation)
+        return await _leave(request, parts, provider, next=auth.local_path(next), invitation=invitation)
     except SignInRefused as error:
         return await _login_page(request, parts, error.status, reason="none", next=next, wrong=error.detail)
 
 
-async def _leave(request: Request, parts: Parts, **given: Any) -> Response:
-    """Sends the browser to the provider. By a page: browsers do not let a form of ours end elsewhere."""
-    provider = _provider(parts)
+async def _leave(request: Request, parts: Parts, key: str, **given: Any) -> Response:
+    """Sends the browser to a provider. By a page: browsers do not let a form of ours end elsewhere."""
+    provider = _provider(parts, key)
     await auth.limit_attempts(parts, auth.address_of(request, parts))
     address, pending = await provider.begin(**given)
     answer = show(request, "leaving.html", provider=provider.name, address=address)
@@ -123,20 +126,32 @@ async def _leave(request: Request, parts: Parts, **given: Any) -> Response:
 
 
 @router.get("/login/provider")
-async def from_provider(request: Request, parts: WithParts) -> Response:
-    """Takes whoever comes back from the provider. It is for the browser that was sent there, and once."""
+async def from_main_provider(request: Request, parts: WithParts) -> Response:
+    return await _come_back(request, parts, "")
+
+
+@router.get("/login/provider/{key}")
+async def from_provider(request: Request, parts: WithParts, key: ProviderKey) -> Response:
+    return await _come_back(request, parts, key)
+
+
+async def _come_back(request: Request, parts: Parts, key: str) -> Response:
+    """Takes whoever comes back from a provider. It is for the browser that was sent there, and once."""
     await auth.limit_attempts(parts, auth.address_of(request, parts))
     pending, identity = None, None
     try:
         pending = _remembered(request, parts)
         if not (await parts.rate_limits.take(_ONCE, pending.state)).is_allowed:
             raise SignInRefused(_NOT_BEGUN)
-        identity = await _provider(parts).finish(pending, _brought(request))
+        provider = parts.providers.get(key)
+        if provider is None or provider.client.issuer != pending.issuer:  # sent there by another provider
+            raise SignInRefused(_NOT_BEGUN)
+        identity = await provider.finish(pending, _brought(request))
         if pending.user is not None:
             return await _link(request, parts, pending.user, identity)
         signed = await parts.db.write(
-            people.sign_in_as, identity, parts.now(), _browser(request, parts), welcome=parts.welcome,
-            invitation=pending.invitation,
+            people.sign_in_as, identity, parts.now(), _browser(request, parts),
+            welcome=parts.welcome if not key else people.Welcome(), invitation=pending.invitation,
         )  # fmt: skip
     except (SignInRefused, NotFound, AlreadyThere) as error:
         if pending is not None:  # whoever has begun nothing here was not at the provider either
@@ -183,10 +198,11 @@ async def _link_refused(request: Request, parts: Parts, error: HeadwaterError) -
     return _forget(parts, await _account_page(request, parts, wrong=error, part="provider"))
 
 
-def _provider(parts: Parts) -> Provider:
-    if parts.provider is None:
-        raise NotFound("There is no provider to sign in at. HEADWATER_OIDC_ISSUER names one.")
-    return parts.provider
+def _provider(parts: Parts, key: str) -> Provider:
+    try:
+        return parts.providers[key]
+    except KeyError:
+        raise NotFound("There is no such provider to sign in at. HEADWATER_OIDC_ISSUER names one.") from None
 
 
 def _brought(request: Request) -> dict[str, str]:
@@ -248,7 +264,7 @@ def _invitation_page(
 ) -> Response:
     return show(
         request, "invitation.html", status, invitation=found, token=token, wrong=wrong, name=name,
-        provider=parts.provider and parts.provider.name,
+        providers=parts.providers.values(),
     )  # fmt: skip
 
 
@@ -287,7 +303,7 @@ async def _account_page(
         tokens=await parts.db.read(account.every_token, caller.reader, now),
         sessions=await parts.db.read(account.every_session, caller.reader, now),
         own_session=caller.session_id,
-        provider=parts.provider,
+        providers=parts.providers.values(),
         identities=await parts.db.read(people.identities, caller.reader),
         scopes=account.described_scopes(caller.reader),
         zones=sorted(available_timezones()),
@@ -327,10 +343,10 @@ async def change_password(
 
 
 @router.post("/account/identities", dependencies=[needs("account:write")])
-async def link_identity(request: Request, parts: WithParts, reader: CurrentReader) -> Response:
-    """Sends the browser to the provider, to say who one is there."""
+async def link_identity(request: Request, parts: WithParts, reader: CurrentReader, provider: Word = "") -> Response:
+    """Sends the browser to a provider, to say who one is there."""
     try:
-        return await _leave(request, parts, user=(reader.tenant_id, reader.user_id))
+        return await _leave(request, parts, provider, user=(reader.tenant_id, reader.user_id))
     except SignInRefused as error:
         return await _account_page(request, parts, wrong=error, part="provider")
 
@@ -339,9 +355,8 @@ async def link_identity(request: Request, parts: WithParts, reader: CurrentReade
 async def unlink_identity(
     request: Request, parts: WithParts, reader: CurrentReader, issuer: Long, subject: Line
 ) -> Response:
-    at = parts.provider.client.issuer if parts.provider else None
     try:
-        await parts.db.write(people.unlink_identity, reader, issuer, subject, provider=at)
+        await parts.db.write(people.unlink_identity, reader, issuer, subject, providers=parts.issuers)
     except (BadInput, NotPossibleNow) as error:
         return await _account_page(request, parts, wrong=error, part="provider")
     return go("/account#provider")

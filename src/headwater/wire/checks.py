@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from headwater.accounts import openid
+from headwater.accounts.openid import OpenIdClient, WantedProvider
 from headwater.accounts.scopes import SCOPES, group_of
 from headwater.app.people import Welcome
 from headwater.coordination.rate_limits import Limit, RatePlan
@@ -54,15 +56,42 @@ def _check_oidc(settings: Settings) -> None:
     issuer = settings.oidc_issuer
     if bool(issuer) != bool(settings.oidc_client_id):
         raise BadSetting("HEADWATER_OIDC_ISSUER and HEADWATER_OIDC_CLIENT_ID go together: set both or none.")
-    if issuer and (not openid.is_safe(issuer) or urlsplit(issuer).query or urlsplit(issuer).fragment):
+    if issuer and not openid.is_issuer(issuer):
         raise BadSetting("HEADWATER_OIDC_ISSUER has to be an https address, as the provider itself writes it.")
-    if issuer and "openid" not in settings.oidc_scopes.split():
+    if "openid" not in settings.oidc_scopes.split():
         raise BadSetting("HEADWATER_OIDC_SCOPES needs openid among its scopes.")
+    wanted_providers(settings)
     if bool(settings.oidc_join_tenant) != bool(settings.oidc_domains.strip()):
         raise BadSetting(
             "HEADWATER_OIDC_JOIN_TENANT and HEADWATER_OIDC_DOMAINS go together: say which domains may join, or * for "
             "everybody who has an account at the provider."
         )
+
+
+def wanted_providers(settings: Settings) -> list[WantedProvider]:
+    """Returns the OpenID Connect providers at which people sign in, the main one first. Raises BadSetting."""
+    try:
+        found = openid.read_providers(settings.oidc_providers)
+    except ValueError as error:
+        raise BadSetting(
+            f"HEADWATER_OIDC_PROVIDERS: {str(error)[:100]!r} is not like `google https://login.example 123 Google`,"
+            " with a key and an issuer of its own."
+        ) from None
+    issuer, client_id = settings.oidc_issuer, settings.oidc_client_id
+    if issuer is None or client_id is None:
+        return found
+    if any(one.issuer == issuer for one in found):
+        raise BadSetting(f"HEADWATER_OIDC_PROVIDERS names {issuer}, and so does HEADWATER_OIDC_ISSUER.")
+    name = settings.oidc_name or urlsplit(issuer).hostname or issuer
+    return [WantedProvider("", issuer, client_id, name), *found]
+
+
+def openid_clients(settings: Settings, secret: Callable[[str], Awaitable[str | None]]) -> Iterator[OpenIdClient]:
+    """Yields what each provider knows of us, and we of it. `secret` takes its key."""
+    for one in wanted_providers(settings):
+        callback = home(settings) + openid.callback_of(one.key)
+        of_this = partial(secret, one.key)
+        yield OpenIdClient(one.key, one.issuer, one.name, one.client_id, of_this, settings.oidc_scopes, callback)
 
 
 def scope_limits(text: str) -> dict[str, Limit]:

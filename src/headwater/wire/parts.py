@@ -10,12 +10,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from headwater.access.budget import Access, RateLimiter
 from headwater.access.reddit import RedditApi, RedditApp, RedditFeeds
 from headwater.access.x import MonthlyMeter, XApi
-from headwater.accounts import openid
 from headwater.accounts.access_tokens import AccessTokens, OtherIssuer
 from headwater.accounts.callers import Callers
 from headwater.accounts.openid import Provider
@@ -41,7 +39,17 @@ from headwater.store.db import Database
 from headwater.store.log.locks import StoreLocks
 from headwater.store.sources.limits import Budget
 from headwater.waiting import WakeUpSignal
-from headwater.wire.checks import check, home, networks, plans, reddit_budget, redis_url, welcome, x_allowance
+from headwater.wire.checks import (
+    check,
+    home,
+    networks,
+    openid_clients,
+    plans,
+    reddit_budget,
+    redis_url,
+    welcome,
+    x_allowance,
+)
 
 if TYPE_CHECKING:
     from headwater.coordination.visit_marks import VisitMarks
@@ -134,20 +142,15 @@ class Parts:
         )
 
     @cached_property
-    def provider(self) -> Provider | None:
-        """The OpenID Connect provider at which people sign in, if there is one."""
-        settings = self.settings
-        if not settings.oidc_issuer or not settings.oidc_client_id:
-            return None
-        at_provider = openid.OpenIdClient(
-            settings.oidc_issuer,
-            settings.oidc_name or urlsplit(settings.oidc_issuer).hostname or settings.oidc_issuer,
-            settings.oidc_client_id,
-            partial(oidc_secret, self),
-            settings.oidc_scopes,
-            home(settings) + openid.CALLBACK,
-        )
-        return Provider(at_provider, partial(ask_provider, self), lambda: self.now())
+    def providers(self) -> dict[str, Provider]:
+        """The OpenID Connect providers at which people sign in, by key. That of the main one is empty."""
+        clients = openid_clients(self.settings, partial(oidc_secret, self))
+        return {one.key: Provider(one, partial(ask_provider, self), lambda: self.now()) for one in clients}
+
+    @property
+    def issuers(self) -> frozenset[str]:
+        """At whom people sign in."""
+        return frozenset(one.client.issuer for one in self.providers.values())
 
     @property
     def welcome(self) -> Welcome:
@@ -356,12 +359,12 @@ async def ask_provider(parts: Parts, request: Request) -> tuple[int, bytes]:
     return answer.status, unpacked(answer, MOST_KEY_BYTES)
 
 
-async def oidc_secret(parts: Parts) -> str | None:
-    """Returns our secret at the OpenID Connect provider: the one in the settings, or the stored one, if any."""
+async def oidc_secret(parts: Parts, key: str = "") -> str | None:
+    """Returns our secret at an OpenID Connect provider: the one in the settings, or the stored one, if any."""
     given = parts.settings.oidc_client_secret
-    if given:
+    if given and not key:
         return given.get_secret_value()
-    sealed = await parts.db.read(instance.stored_oidc_secret)
+    sealed = await parts.db.read(instance.stored_oidc_secret, key)
     return parts.unseal(sealed) if sealed is not None else None
 
 
