@@ -1,9 +1,10 @@
-"""`scripts/services` and the rule about skipped tests, tried as a developer and a CI machine meet them."""
+"""`scripts/services`, `scripts/venv` and the rule about skipped tests, as a developer and a CI machine meet them."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -213,3 +214,19 @@ def test_a_skip_fails_the_run_only_under_ci(
     assert (answer.returncode == 0) == passes, answer.stdout
     assert ("which CI does not allow" in answer.stdout) != passes
     assert "1 passed, 1 skipped" in answer.stdout.splitlines()[-1]
+
+
+def test_a_first_installation_names_each_package_at_once() -> None:
+    script = (ROOT / "scripts" / "venv").read_text()
+    progress = re.search(r"^progress\(\) \{.*?^\}", script, re.MULTILINE | re.DOTALL)
+    assert progress
+    command = ["bash", "-c", f"{progress[0]}\nprogress"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as shown:
+        assert shown.stdin
+        assert shown.stdout
+        for number, name in enumerate(("alembic", "fastapi"), 1):
+            shown.stdin.write(f"Collecting {name} (from headwater)\n")
+            assert shown.stdout.readline() == f"    {number}  {name}\n"  # while the installation goes on
+        shown.stdin.write("Installing collected packages: alembic, fastapi\n")
+        assert shown.stdout.readline() == "  putting them in place\n"
+        shown.stdin.close()

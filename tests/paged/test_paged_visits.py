@@ -224,7 +224,8 @@ async def test_a_visit_whose_time_is_over_ends_well_and_is_due_at_once(
     assert source.next_check_at <= parts.now()
     assert checkpoint(parts, board).status == "running"
     parts.settings, board.threads[1].delay = settings, 0.0
-    assert (await visit_board(parts, source_id))["unfinished"] is False
+    finished = await visit_board(parts, source_id)
+    assert (finished["outcome"], finished["unfinished"], finished["new"] > 0) == ("ok", False, True)
     assert stored(parts) == board.all_posts()
     assert len(pages(board)) <= len(set(pages(board))) + 1  # B10: at most the page in flight
 
