@@ -27,6 +27,7 @@ from headwater.store.people import accounts, audit
 from headwater.store.people import tokens as stored
 from headwater.store.people.accounts import Invitation, LinkedIdentity, Person
 from headwater.store.people.audit import ACTIONS as ACTIONS
+from headwater.store.people.audit import AUDITED as AUDITED
 from headwater.store.people.audit import Actor
 from headwater.store.people.audit import AuditRow as AuditRow
 from headwater.store.row_security import of_everybody
@@ -36,7 +37,6 @@ SIGN_IN_LIFE = openid.LIFE
 pack_sign_in, unpack_sign_in = openid.pack, openid.unpack
 INVITATION_LIFE = timedelta(days=7)
 MOST_PEOPLE = 1000
-AUDITED = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
 EXPORTED_AT_ONCE = 1000
 _LAST_OWNER = "{name} is the only owner. Make somebody else an owner first."
 _SPENT = "This invitation was used, withdrawn, or is older than 7 days. Ask for a new one."
@@ -379,19 +379,7 @@ def acting(reader: Reader | None, agent: str, now: Callable[[], datetime]) -> It
         audit.current_actor.reset(before)
 
 
-def audit_page(
-    conn: Connection,
-    reader: Reader,
-    *,
-    before: int | None = None,
-    limit: int,
-    user_id: int | None = None,
-    resource: str | None = None,
-) -> list[AuditRow]:
-    """Returns what was done in the reader's tenant, the newest first."""
-    if resource is not None and resource not in AUDITED:
-        raise BadInput(f"There is no resource {resource[:50]!r} in the audit log. There are: {', '.join(AUDITED)}.")
-    return audit.page(conn, reader, before=before, limit=limit, user_id=user_id, resource=resource)
+audit_page = audit.page
 
 
 def audit_lines(rows: Iterable[AuditRow], form: str) -> bytes:

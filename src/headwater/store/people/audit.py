@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from headwater.errors import BadInput
 from headwater.model import Reader
 from headwater.store.people import accounts
 from headwater.store.sql import Prepared, columns, insert_into, portable
@@ -90,6 +91,7 @@ ACTIONS = {
     "x_token.forget": "deleted the token for X",
     "x_token.store": "stored a token for X",
 }
+AUDITED = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
 MOST_CHARACTERS = 300
 
 
@@ -184,6 +186,8 @@ def page(
     resource: str | None = None,
 ) -> list[AuditRow]:
     """Returns what was done in the reader's tenant, the newest first: all of it, or that of a person or a resource."""
+    if resource is not None and resource not in AUDITED:
+        raise BadInput(f"There is no resource {resource[:50]!r} in the audit log. There are: {', '.join(AUDITED)}.")
     return _page(of_user=user_id is not None, of_resource=resource is not None).all(
         conn,
         tenant_id=reader.tenant_id,
