@@ -9,9 +9,14 @@ from decimal import Decimal
 from html import unescape
 from typing import Any
 
+import pytest
+
 from api.running import Client, Running
 from fleet.taking_in import take_in
 from headwater.accounts import tokens
+from headwater.app.fleet import portfolio
+from headwater.app.market import FORECAST, StoredForecast
+from headwater.coordination.cache import Cache, CachedKind, MemoryEntries
 from headwater.crawl.record import record_days
 from headwater.fleet import economics
 from headwater.model import MarketDay
@@ -78,6 +83,31 @@ def test_the_cache_answers_until_something_changes(on_both: Running) -> None:  #
     changed = main(client)
     assert (changed["cache_hit"], changed["portfolio"]["monthly_opex_usd"]) == (False, "2556.75")
     assert main(client)["cache_hit"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "seconds"),
+    [
+        (portfolio.MAIN, {"btc_inventory": "1"}, 600),
+        (FORECAST, StoredForecast(DAY.day, 1, "as today", NOON, 0, [], []), 1800),
+    ],
+    ids=["portfolio", "forecast"],
+)
+async def test_what_is_kept_is_made_again_after_its_time_and_nobody_waits_for_that(  # E7
+    kind: CachedKind[Any], value: Any, seconds: int
+) -> None:
+    at, made = [0.0], list[float]()
+    cache = Cache(MemoryEntries(1_000_000, lambda: at[0]))
+
+    async def make() -> Any:
+        made.append(at[0])
+        return value
+
+    for at[0] in (0, seconds - 1, seconds + 1):
+        found = await cache.get(kind, kind.name, make, version="1")
+        assert (found.value, found.is_hit) == (value, at[0] > 0)
+    await cache.close()  # waits for what is under way
+    assert made == [0, seconds + 1]
 
 
 def test_a_change_that_is_not_taken_in_yet_is_said(on_both: Running) -> None:

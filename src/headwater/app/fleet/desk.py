@@ -81,7 +81,7 @@ class Holdings(NamedTuple):
         return self.btc * price_usd - self.cost_usd
 
 
-class NextDifficulty(NamedTuple):
+class DifficultyChange(NamedTuple):
     """The next change of the difficulty as a share of the present one, its range of 80 %, and in how many days."""
 
     days: int
@@ -117,14 +117,14 @@ class Desk(NamedTuple):
         return sum(row.miner.quantity for row in self.rows if row.loses)
 
     @property
-    def next_difficulty(self) -> NextDifficulty | None:
+    def next_difficulty(self) -> DifficultyChange | None:
         """How the difficulty is expected to change when the epoch ends. None: nothing is known about it."""
         now = self.market_day.difficulty if self.market_day else None
         after = next((one for one in self.forecast.days if one.difficulty != now), None) if self.forecast else None
         if not now or not after or not self.market_day:
             return None
         changes = (figure / now - 1 for figure in (after.difficulty, after.difficulty_low, after.difficulty_high))
-        return NextDifficulty((after.day - self.market_day.day).days, *changes)
+        return DifficultyChange((after.day - self.market_day.day).days, *changes)
 
     @property
     def need_a_look(self) -> list[MachineRow]:
