@@ -2,7 +2,9 @@
 
     python bench/dedup.py [--sizes 100000,1000000] [--peers datasketch,rensa,scikit-learn] [--sets FOLDER]
 
-First our own labelled posts and the sets in ../shared/data/dedup, then speed and memory on made-up posts, for repeats
+First our own labelled posts and the sets in ../shared/data/dedup, the error of the score on held-out posts and stories,
+and what people said of merges of real posts (`judged.jsonl`, from `headwater dedup sample --judged SHEET --json`).
+Then speed and memory on made-up posts, for repeats
 and for stories, each measurement in a process of its own, to which the posts come by a pipe; seconds are CPU seconds.
 Peers are installed into environments of their own and
 get the threshold that does best on each set.
@@ -33,8 +35,10 @@ from headwater.dedup.evaluate import (
 from headwater.dedup.repeat_index import RepeatIndex
 from headwater.dedup.repeats import Posting
 from headwater.dedup.stories import StoryIndex
+from headwater.dedup.story_rules import LONG_ODDS, ODDS
 from peers import CannotBeHad, python_with, version_of
 from peers.dedup_posts import posts
+from train_verifier import Both, error_on_held_out, folded, sets_in
 
 ROOT = Path(__file__).resolve().parents[1]
 SETS = Path(os.environ.get("HEADWATER_TEST_DATA") or ROOT.parent / "shared" / "data") / "dedup"
@@ -59,8 +63,12 @@ GOALS = {
     "allsides": "F1 0.62, B3 0.80, precision 0.76",
 }
 NOT_BY_CHANCE = 0.5
+MOST_ERROR = 0.05
+JUDGED = Path(__file__).parent / "judged.jsonl"
+MOST_RIGHT = "75 % right, 90 % right or of the same topic"
 TOGETHER = "20,000 posts/s and 500 MB for both levels together, at any size"
 MONTH = 30 * 86400.0
+AS_THEY_ARE = Both(ODDS, LONG_ODDS)
 THRESHOLDS = (0.5, 0.7, 0.85)
 ONE_BY_ONE = 5_000
 BATCH = 1_000
@@ -84,6 +92,10 @@ def main() -> None:
     if spread.exists():
         joined, share = not_by_chance(spread)
         print(f"spread     {joined:,} joined, {share:.3f} of them not by chance (goal: {NOT_BY_CHANCE})", flush=True)
+        error = error_on_held_out(folded(sets_in(options.sets), AS_THEY_ARE)[0], AS_THEY_ARE)
+        print(f"score      error on held-out posts and stories {error:.3f} (goal: {MOST_ERROR})", flush=True)
+    if JUDGED.exists():
+        judged(JUDGED)
     print(f"\n{'posts':>9} {'by':22} {'posts/s':>8} {'MB':>6}")
     for size in filter(None, options.sizes.split(",")):
         speed(int(size), peers)
@@ -124,6 +136,17 @@ def not_by_chance(path: Path) -> tuple[int, float]:
             near += min(abs(times[post.id] - time) for time in told[group]) <= MONTH
         told.setdefault(group, []).append(times[post.id])
     return joined, near / max(joined, 1)
+
+
+def judged(path: Path) -> None:
+    """Prints what people said of merges: a line for each sheet that was judged, and one for all."""
+    sheets = [json.loads(line) for line in path.read_text().splitlines()]
+    merges = [(sheet["of"], next(row for row in sheet["tallies"] if row["pairs"] == "merges")) for sheet in sheets]
+    every = {said: sum(row[said] for _, row in merges) for said in ("number", "right", "topic", "wrong")}
+    for of, row in [*merges, ("all", every)]:
+        right, topic = row["right"] / row["number"], (row["right"] + row["topic"]) / row["number"]
+        print(f"by eye     {of}: {row['number']} merges, {right:.0%} right, {topic:.0%} right or same topic")
+    print(f"{'':10} goal: {MOST_RIGHT}", flush=True)
 
 
 def speed(size: int, peers: dict[str, Path]) -> None:

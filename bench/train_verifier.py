@@ -2,12 +2,13 @@
 
     python bench/train_verifier.py [--sets FOLDER] [--also POSTS.jsonl] [--rounds 3]
 
-It needs scikit-learn, which the product does not. Labelled posts are folded. Of each post two stories are looked at,
-those that it most probably belongs to: it does if most of the story's posts have its label. Posts of `spread`, and
-those of `--also`, span months and have no labels. They come in random order and in one window: a post belongs to a
-story that is less than 30 days away. The odds that are found fold the posts of the next round, because what is asked
-of a post depends on the stories that were made. Each set counts as much as the others, spread three times. The error of
-the probabilities (ECE) is that of odds found on one half of the stories, measured on the other.
+It needs scikit-learn, which the product does not. The odds of short posts are found where a post has few terms, those
+of long ones where it has many; one in between counts for both. Labelled posts are folded. Of each post two stories are
+looked at, those that it most probably belongs to: it does if most of the story's posts have its label. Posts of
+`spread`, and those of `--also`, span months and have no labels. They come in random order and in one window: a post
+belongs to a story that is less than 30 days away. The odds that are found fold the posts of the next round, because
+what is asked of a post depends on the stories that were made. Each set counts as much as the others, spread three
+times. Odds are found on one half of the stories; the error of the probabilities (ECE) is measured on the other.
 """
 
 from __future__ import annotations
@@ -22,13 +23,10 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from sklearn.linear_model import LogisticRegression
-
 from headwater.dedup.evaluate import LabelledPost, read_labelled
 from headwater.dedup.repeat_index import RepeatIndex
 from headwater.dedup.stories import THRESHOLD, StoryIndex
-from headwater.dedup.story_rules import LOGS, MEETING_ODDS, ODDS, StoryRules
+from headwater.dedup.story_rules import LOGS, LONG_ODDS, MEETING_ODDS, ODDS, StoryRules
 
 ROOT = Path(__file__).resolve().parents[1]
 SETS = Path(os.environ.get("HEADWATER_TEST_DATA") or ROOT.parent / "shared" / "data") / "dedup"
@@ -37,6 +35,8 @@ WITHOUT_LABELS = 3.0  # how much posts without labels count
 MONTH = 30 * 86400.0
 BINS = 10
 BRIDGE = StoryRules._field_defaults["bridge"]
+FEW_TERMS, MANY_TERMS = (StoryRules._field_defaults[name] for name in ("few_terms", "many_terms"))
+TERMS_AT = 3  # where the logarithm of a post's terms is
 NEVER = (-99.0, 0.0, 0.0, 0.0, 0.0)
 
 Odds = tuple[float, ...]
@@ -49,6 +49,17 @@ class Case(NamedTuple):
     right: bool
     is_held_out: bool
     weight: float
+
+
+class Both(NamedTuple):
+    """The odds of posts of few terms and of many."""
+
+    short: Odds
+    long: Odds
+
+    def of(self, logs: Sequence[float]) -> Odds:
+        share = length(logs)
+        return tuple(one + share * (other - one) for one, other in zip(self.short, self.long, strict=True))
 
 
 class Watched(StoryIndex):
@@ -65,21 +76,31 @@ def main() -> None:
     parser.add_argument("--also", type=Path, action="append", default=[])
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    sets = {name: (read_labelled(options.sets / f"{name}.jsonl.xz"), 1.0) for name in LABELLED}
-    for path in (options.sets / "spread.jsonl.xz", *options.also):
-        sets[f"spread {path.name}"] = (spread(path), WITHOUT_LABELS)
-    odds: Odds = ODDS
+    sets = sets_in(options.sets, options.also)
+    both = Both(ODDS, LONG_ODDS)
+    joins, meetings = folded(sets, both)
+    print("error on held-out stories:", round(error_on_held_out(joins, both), 3), flush=True)
     for _ in range(options.rounds):
-        joins, _ = folded(sets, odds)
-        odds = found(joins)
-        error = calibration_error(
-            [one for one in joins if one.is_held_out], found([one for one in joins if not one.is_held_out])
-        )
-        print("ODDS =", odds, "error on held-out stories:", round(error, 3), flush=True)
-    print("MEETING_ODDS =", found(folded(sets, odds)[1]), "were", MEETING_ODDS)
+        both = found_both([one for one in joins if not one.is_held_out])
+        joins, meetings = folded(sets, both)
+        print("ODDS =", both.short, "\nLONG_ODDS =", both.long)
+        print("error on held-out stories:", round(error_on_held_out(joins, both), 3), flush=True)
+    print("MEETING_ODDS =", found(meetings), "were", MEETING_ODDS)
 
 
-def folded(sets: dict[str, tuple[list[LabelledPost], float]], odds: Odds) -> tuple[list[Case], list[Case]]:
+def sets_in(folder: Path, also: Sequence[Path] = ()) -> dict[str, tuple[list[LabelledPost], float]]:
+    """The sets to learn from, and how much each counts."""
+    sets = {name: (read_labelled(folder / f"{name}.jsonl.xz"), 1.0) for name in LABELLED}
+    return sets | {
+        f"spread {path.name}": (spread(path), WITHOUT_LABELS) for path in (folder / "spread.jsonl.xz", *also)
+    }
+
+
+def error_on_held_out(joins: Sequence[Case], odds: Both) -> float:
+    return calibration_error([one for one in joins if one.is_held_out], odds)
+
+
+def folded(sets: dict[str, tuple[list[LabelledPost], float]], odds: Both) -> tuple[list[Case], list[Case]]:
     """Folds each set. Returns the posts that could join a story, and the stories that could become one."""
     joins: list[Case] = []
     meetings: list[Case] = []
@@ -93,9 +114,9 @@ def folded(sets: dict[str, tuple[list[LabelledPost], float]], odds: Odds) -> tup
     return joins, meetings
 
 
-def cases(name: str, posts: list[LabelledPost], odds: Odds) -> Iterator[tuple[str, tuple[list[float], bool, bool]]]:
+def cases(name: str, posts: list[LabelledPost], odds: Both) -> Iterator[tuple[str, tuple[list[float], bool, bool]]]:
     """Folds posts one by one. Yields what is known, whether it is right, and whether to hold it out."""
-    index = Watched(threshold=THRESHOLD, odds=odds, meeting_odds=NEVER)
+    index = Watched(threshold=THRESHOLD, odds=odds.short, long_odds=odds.long, meeting_odds=NEVER)
     members: dict[int, list[str]] = defaultdict(list)
     bridges: Counter[tuple[int, int]] = Counter()
     seen: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -109,7 +130,7 @@ def cases(name: str, posts: list[LabelledPost], odds: Odds) -> Iterator[tuple[st
             if number >= 0 and right is not None:
                 yield "join", (logs[place], right, held_out)
         members[batch.stories[0]].append(post.story)
-        if batch.scores[0] and batch.likely[1] >= 0 and (second := probability(logs[1], odds)) >= BRIDGE:
+        if batch.scores[0] and batch.likely[1] >= 0 and (second := probability(logs[1], odds.of(logs[1]))) >= BRIDGE:
             pair = (min(batch.likely), max(batch.likely))
             bridges[pair] += second  # type: ignore[assignment]
             one, other = (members[number] for number in pair)
@@ -123,6 +144,11 @@ def cases(name: str, posts: list[LabelledPost], odds: Odds) -> Iterator[tuple[st
 
 def probability(logs: Sequence[float], odds: Odds) -> float:
     return 1 / (1 + exp(-odds[0] - sum(each * value for each, value in zip(odds[1:], logs, strict=True))))
+
+
+def length(logs: Sequence[float]) -> float:
+    """0 for posts of few terms, 1 for those of many."""
+    return min(max((exp(logs[TERMS_AT]) - FEW_TERMS) / (MANY_TERMS - FEW_TERMS), 0.0), 1.0)
 
 
 def is_right(name: str, label: str, story: list[str]) -> bool | None:
@@ -148,22 +174,27 @@ def spread(path: Path) -> list[LabelledPost]:
     return [post for post, repeat in zip(timeless, repeats, strict=True) if repeat is None]
 
 
+def found_both(cases: list[Case]) -> Both:
+    short = [one._replace(weight=one.weight * (1 - length(one.logs))) for one in cases]
+    long = [one._replace(weight=one.weight * length(one.logs)) for one in cases]
+    return Both(found(short), found(long))
+
+
 def found(cases: list[Case]) -> Odds:
+    from sklearn.linear_model import LogisticRegression  # whoever only measures does not need it
+
     model = LogisticRegression(max_iter=1000)
     model.fit([one.logs for one in cases], [one.right for one in cases], [one.weight for one in cases])
     return tuple(round(float(odds), 4) for odds in (model.intercept_[0], *model.coef_[0]))
 
 
-def calibration_error(cases: list[Case], odds: Odds) -> float:
+def calibration_error(cases: list[Case], odds: Both) -> float:
     """How far, on average, the share of right ones is from what their probability says."""
-    says = np.array([probability(one.logs, odds) for one in cases])
-    right, weights = np.array([one.right for one in cases]), np.array([one.weight for one in cases])
-    error = 0.0
-    for place in range(BINS):
-        chosen = np.minimum((says * BINS).astype(int), BINS - 1) == place
-        if chosen.any():
-            error += abs(float((weights[chosen] * (says[chosen] - right[chosen])).sum()))
-    return error / float(weights.sum())
+    off = [0.0] * BINS
+    for one in cases:
+        says = probability(one.logs, odds.of(one.logs))
+        off[min(int(says * BINS), BINS - 1)] += one.weight * (says - one.right)
+    return sum(map(abs, off)) / sum(one.weight for one in cases)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ SIGN = re.compile(f"[{CJK}]")
 # Before a post was seen, each word is thought to be in so many; after so many posts, in half as many.
 UNKNOWN, FEW_SEEN = 15.0, 100.0
 EVERYDAY = story_rules.EVERYDAY | {word.removesuffix("s") for word in story_rules.EVERYDAY}
+# Dots that set thousands apart make no version.
+VERSION = re.compile(r"(?!\d+(\.\d{3})+$)\d+(\.\d+){2,}")
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 
 
@@ -45,6 +47,24 @@ def terms_in(core: str) -> list[str]:
         if term and term not in story_rules.COMMON and (len(term) > 1 or term.isdigit()):
             terms.append(term)
     return list(dict.fromkeys(terms))
+
+
+def language(title: str, text: str) -> int:
+    """The language that most words mark, if they are two and more than mark any other; 0 if nobody knows."""
+    lead = LINK.sub(" ", normalize("NFKC", text[: story_rules.LEAD]).lower())
+    words = [word for word in (*normal(title).core.split(), *spelled(lead).split()) if len(word) > 1]
+    marks = [sum(word in listed.split() for word in words) for listed in story_rules.LANGUAGES]
+    second, most = sorted(marks)[-2:]
+    return marks.index(most) + 1 if most >= 2 and most > second else 0
+
+
+def is_unlisted(title: str, text: str) -> bool:
+    """Whether a post has many words and hardly one of them is a small word that we know."""
+    lead = LINK.sub(" ", normalize("NFKC", text[: story_rules.LEAD]).lower())
+    words = [word for word in (*normal(title).core.split(), *spelled(lead).split()) if not SIGN.fullmatch(word)]
+    some = [word for word in words if len(word) > 1 or word.isdigit()]
+    is_marked = any(word in listed.split() for word in some for listed in story_rules.LANGUAGES)
+    return len(some) >= 8 and not is_marked and sum(word in story_rules.COMMON for word in some) <= 1
 
 
 def stem(word: str) -> str:
@@ -75,6 +95,7 @@ class Story:
     leader: int
     first: float
     posts: int = 0
+    language: int = 0
     weights: Counter[str] = field(default_factory=Counter)
 
 
@@ -88,8 +109,13 @@ class ReferenceStories:
     def add(self, post: Posting) -> tuple[int, float]:
         """The post that leads the story, itself if it is new, and the score."""
         terms = terms_of(post.title, post.text)
-        weights = self.weighed(terms)
-        compared = [(*self.compared(terms, weights, story, post.created_at), story) for story in self.stories]
+        weights, spoken = self.weighed(terms), language(post.title, post.text)
+        unlisted = is_unlisted(post.title, post.text)
+        compared = [
+            (*self.compared(terms, weights, story, post.created_at, unlisted), story)
+            for story in self.stories
+            if 0 in (spoken, story.language) or spoken == story.language
+        ]
         highest = max((likeness for likeness, _, _ in compared), default=0.0)
         least = highest * (self.rules.nearly + (1 - self.rules.nearly) * min(highest, 1.0))
         score, story = max(
@@ -101,6 +127,7 @@ class ReferenceStories:
             score, story = 0.0, Story(post.id, post.created_at)
             self.stories.append(story)
         story.posts += 1
+        story.language = story.language or spoken
         story.weights.update(weights)
         self.seen.update(list(terms))
         self.posts += 1
@@ -112,7 +139,7 @@ class ReferenceStories:
         length = math.sqrt(sum(weight * weight for weight in raw.values()))
         return {term: weight / length for term, weight in raw.items()}
 
-    def told(self, terms: dict[str, float], shared: list[str], posts: int) -> float:
+    def told(self, terms: dict[str, float], shared: list[str], posts: int, unlisted: bool) -> float:
         """The evidence of shared words that are neither everyday nor parts of one name."""
         rules, told, before = self.rules, 0.0, False
         most = min(max(rules.everyday_share * len(self.stories), rules.least_everyday), rules.most_everyday)
@@ -122,6 +149,8 @@ class ReferenceStories:
                 value = min(rules.everyday + posts / rules.everyday_posts, 1.0)
             if sum(story.weights[term] > 0 for story in self.stories) > most:
                 value = 0.0
+            if unlisted and self.posts < FEW_SEEN and len(shared) < 0.7 * len(terms) and len(term) <= 5:
+                value *= 0.25 if len(term) > 3 else 0.0
             if (
                 before
                 and self.posts < FEW_SEEN
@@ -134,7 +163,7 @@ class ReferenceStories:
         return told
 
     def compared(
-        self, terms: dict[str, float], weights: dict[str, float], story: Story, time: float
+        self, terms: dict[str, float], weights: dict[str, float], story: Story, time: float, unlisted: bool
     ) -> tuple[float, float]:
         """How like a story a post is, and how probable it is that it belongs to it; 0 if it may not."""
         rules = self.rules
@@ -143,13 +172,18 @@ class ReferenceStories:
             return 0.0, 0.0
         if sum(map(evidence, shared)) < rules.least_evidence:
             return 0.0, 0.0
-        if self.told(terms, shared, story.posts) < rules.least_evidence:
+        signs = sum(evidence(term) == story_rules.PAIR_EVIDENCE for term in weights) / len(weights)
+        asked = 1.0 if self.posts < FEW_SEEN else signs
+        least = rules.least_evidence + asked * (rules.least_at_first - rules.least_evidence)
+        if self.told(terms, shared, story.posts, unlisted) < least:
+            return 0.0, 0.0
+        versions = {term for term in terms if VERSION.fullmatch(term) and terms[term] == story_rules.TITLE_WEIGHT}
+        if versions and not versions & set(shared):
             return 0.0, 0.0
         share = min(max((len(weights) - rules.few_terms) / (rules.many_terms - rules.few_terms), 0.0), 1.0)
         likeness = sum(weights[term] * story.weights[term] for term in shared)
         length = math.sqrt(sum(weight * weight for weight in story.weights.values()))
         value = likeness / (length ** (1 - share) * story.posts**share)
-        signs = sum(evidence(term) == story_rules.PAIR_EVIDENCE for term in weights) / len(weights)
         asked = rules.short + (rules.long + (rules.signs - rules.long) * signs - rules.short) * share
         if value < asked:
             return 0.0, 0.0
@@ -171,6 +205,9 @@ class ReferenceStories:
             math.log(1 + min(outside[1] if len(outside) > 1 else 150.0, 150.0)),
             min(specific, 1.0),
         ]
-        base, *by = rules.odds
+        base, *by = (
+            short + share * (1 - signs) * (long - short)
+            for short, long in zip(rules.odds, rules.long_odds, strict=True)
+        )
         odds = base + sum(weight * log for weight, log in zip(by, logs, strict=True))
         return value, 1 / (1 + math.exp(-odds))

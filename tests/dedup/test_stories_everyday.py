@@ -141,6 +141,23 @@ SMALL_WORDS = {
         "W Sundvik nie ma już prądu, ale jest woda",
         "Nie ma już lekarza w Mirador, ale jest apteka",
     ),
+    # Languages without a list of small words, in a store that holds nothing yet.
+    "Welsh": (
+        "Mae ysgol newydd wedi cael ei hagor gan y cyngor yn Brekke",
+        "Mae pont wedi cael ei chau gan yr heddlu yn Lindal",
+        "Mae cwmni pysgota wedi cael ei werthu gan y teulu yn Tarn",
+        "Mae amgueddfa fach wedi cael ei llosgi gan fellten yn Virrat",
+    ),
+    "Basque": (
+        "Brekke herriko eskola berria ireki dute gaur eta ez dago lekurik",
+        "Lindal inguruko zubia itxi dute gaur eta ez dago biderik",
+        "Tarn aldeko arrantza konpainia saldu dute gaur eta ez dago lanik",
+    ),
+    "Icelandic": (
+        "Nýr skóli hefur verið opnaður hjá okkur við höfnina í Brekke",
+        "Gömul brú hefur verið lokuð hjá okkur við ána í Lindal",
+        "Stór verslun hefur verið seld hjá okkur við torgið í Tarn",
+    ),
 }
 
 

@@ -56,6 +56,31 @@ def test_a_series_of_one_source_is_no_story(titles: tuple[str, str]) -> None:
     assert folded(*(post(number, title, source=7) for number, title in enumerate(titles, 1))) == []
 
 
+# C2
+@pytest.mark.parametrize(
+    ("one", "other", "is_one"),
+    [
+        ("Quarry editor 1.12.112", "Quarry editor 1.12.6", False),
+        ("Quarry editor 1.12.6: tabs repaired", "Quarry editor 1.12.6 repairs tabs", True),
+        ("Quarry editor repairs tabs and search", "Quarry editor: tabs, search repaired", True),
+        ("Loterie pays 10.000.000 to Osterby baker", "Osterby baker wins Loterie, 12.000.000 paid", True),
+    ],
+)
+def test_another_version_is_another_event(one: str, other: str, is_one: bool) -> None:
+    text = "Queued messages, several patches and repairs of the terminal and of the tabs of the Quarry editor."
+    assert bool(folded(post(1, one, text), post(2, other, f"{text} Thanks to all.")) or []) == is_one
+
+
+# C2
+def test_a_story_is_told_in_one_language() -> None:
+    english = "Momiji Ikeda takes the skateboard gold for Norland at the Osterby games"
+    spanish = "Momiji Ikeda gana el oro de skateboard para Norland en los juegos de Osterby"
+    again = "Skateboard gold for Norland: Momiji Ikeda is the champion of the Osterby games"
+    assert [(one.with_id, one.post_id) for one in folded(post(1, english), post(2, spanish), post(3, again))] == [
+        (1, 3)
+    ]
+
+
 def test_a_source_that_says_the_same_again_repeats_itself() -> None:
     title = "Harbour tunnel at Brekke opens to trains on Friday"
     [found] = folded(post(1, title, source=7), post(2, f"UPDATE: {title}", source=7))

@@ -48,6 +48,9 @@ def test_a_judged_sheet_says_how_many_merges_are_right(posts: Path, tmp_path: Pa
     judged.write_text("".join(_judged(line, verdicts) for line in sheet.splitlines(keepends=True)), "utf-8")
     [merges] = [line.split() for line in run("--judged", str(judged)).splitlines() if "merges " in line][:1]
     assert [word for word in merges if word.isdigit()] == ["3", "2", "1", "0"]
+    as_json = json.loads(run("--judged", str(judged), "--json"))
+    assert as_json["of"] == "judged"
+    assert [as_json["tallies"][0][said] for said in ("pairs", "number", "right", "topic")] == ["merges", 3, 2, 1]
 
 
 def _judged(line: str, verdicts: object) -> str:

@@ -145,11 +145,13 @@ def sample(
     count: Annotated[int, typer.Option(help="How many merges, and how many near misses.", min=1)] = 50,
     seed: Annotated[int, typer.Option(help="Decides which are drawn.")] = 1,
     judged: Annotated[Path | None, typer.Option(help="A sheet with verdicts: say what it shows.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Print a sheet of merges and near misses for a person to judge, or say what a judged sheet shows."""
     if judged is not None:
+        report = samples.judged_report(judged)
         columns = ("pairs", "number", "right", "topic", "wrong", "score says")
-        table("", columns, samples.judged_report(judged))
+        json_line({"of": judged.stem, "tallies": report}) if as_json else table("", columns, report)
     elif file is not None:
         say(samples.sample_sheet(samples.posts_of_file(file), count, seed))
     else:

@@ -20,7 +20,7 @@ from headwater.dedup.arrays import HashTable
 from headwater.dedup.repeats import HOUR, WINDOW_HOURS, Posting, RepeatDecision
 from headwater.dedup.story_choice import decide
 from headwater.dedup.story_memory import FADES_PER_WINDOW, StoryMemory
-from headwater.dedup.story_rules import LEAD, MEETING_ODDS, ODDS, StoryRules, parts_of
+from headwater.dedup.story_rules import LEAD, LONG_ODDS, MEETING_ODDS, ODDS, StoryRules, parts_of
 from headwater.dedup.story_terms import StoryBatch, Terms
 from headwater.errors import BadInput
 
@@ -124,6 +124,7 @@ class StoryIndex:
         embed: Embed | None = None,
         posts: Iterable[Posting] = (),
         odds: tuple[float, ...] = ODDS,
+        long_odds: tuple[float, ...] = LONG_ODDS,
         meeting_odds: tuple[float, ...] = MEETING_ODDS,
     ) -> None:
         if not 0 < threshold <= 1:
@@ -132,7 +133,14 @@ class StoryIndex:
         self._most_stories = 1 << (most_stories - 1).bit_length()
         self._embed = embed
         self._dimensions = len(embed([""])[0]) if embed else 0
-        rules = StoryRules(float(threshold), self._window, most_posts=most_posts, odds=odds, meeting_odds=meeting_odds)
+        rules = StoryRules(
+            float(threshold),
+            self._window,
+            most_posts=most_posts,
+            odds=odds,
+            long_odds=long_odds,
+            meeting_odds=meeting_odds,
+        )
         self._vocabulary = HashTable()
         self._memory = StoryMemory(rules, min(FEWEST_STORIES, self._most_stories), self._dimensions)
         self._story_of = StoriesOfPosts()

@@ -24,6 +24,7 @@ if not cython.compiled:
         BACK,
         ENTRY,
         FIRST,
+        FLAG_BITS,
         GUARDED,
         LEADER,
         LEADER_TIME,
@@ -43,11 +44,12 @@ if not cython.compiled:
         add_meaning,
         begin_story,
         join_stories,
+        language_of,
         learn,
         root_of,
         weigh,
     )
-    from headwater.dedup.story_terms import is_barred, share_of_signs
+    from headwater.dedup.story_terms import VERSION, is_barred, share_of_signs
 
 # A likeness is put on a scale on which what is asked of a post is one half.
 LOG_HALF = -0.6931471805599453
@@ -58,6 +60,9 @@ MOST_OUTSIDE = 150.0
 # While few posts were seen, nobody knows how common a word is: it is thought to be in so many others at first, and in
 # half as many after so many posts.
 UNKNOWN, FEW_SEEN = 15.0, 100.0
+# Nobody knows either what the small words of a language are that has no list: words of up to so many letters count
+# nothing then, those of up to so many count a quarter.
+SHORTEST_WORD, SHORT_WORD, SHORT_EVIDENCE = 3, 5, 0.25
 # A post of which this share is in a story says more than a name.
 MOST_OF_A_POST = 0.7
 BRIDGE_BITS = 32
@@ -79,7 +84,7 @@ def decide_post(memory: StoryMemory, batch: StoryBatch, post: int) -> None:
     weigh(memory, batch, first, count)
     sort_by_weight(memory, count)
     looked_up = how_many_to_look_up(memory, batch, first, count)
-    rows = add_up_lists(memory, batch, first, looked_up)
+    rows = add_up_lists(memory, batch, post, looked_up)
     find_most_probable(memory, batch, post, count, rows)
     for at in range(rows):
         memory.tally_story[memory.tally_rows[at]] = NONE
@@ -102,6 +107,8 @@ def join(memory: StoryMemory, batch: StoryBatch, post: int) -> None:
         memory.story_sums[record + LEADER_TIME] = batch.times[post]
     if memory.story_leaders[record + SOURCE] != batch.sources[post]:
         memory.story_leaders[record + SOURCE] = SEVERAL
+    if language_of(memory, memory.best) == 0:
+        memory.story_flags[memory.best & memory.last_story] |= batch.languages[post] << FLAG_BITS
     if batch.guarded:
         memory.story_flags[memory.best & memory.last_story] |= GUARDED
     memory.story_numbers[2 * record + POSTS] += 1
@@ -132,12 +139,13 @@ def how_many_to_look_up(memory: StoryMemory, batch: StoryBatch, first: int, coun
     return count
 
 
-def add_up_lists(memory: StoryMemory, batch: StoryBatch, first: int, looked_up: int) -> int:
+def add_up_lists(memory: StoryMemory, batch: StoryBatch, post: int, looked_up: int) -> int:
     """Adds up what a post shares with each story that its terms lead to. Returns how many stories those are.
 
     The lists take turns, an entry of each: so their entries are fetched from memory at the same time.
     """
     oldest = max(memory.next_entry - (memory.last_entry + 1), memory.oldest_entry)
+    first = batch.starts[post]
     going = rows = 0
     unknown = UNKNOWN / (1.0 + memory.posts_seen / FEW_SEEN)
     everyday = min(max(memory.everyday_share * memory.next_story, memory.least_everyday), memory.most_everyday)
@@ -148,6 +156,9 @@ def add_up_lists(memory: StoryMemory, batch: StoryBatch, first: int, looked_up: 
         memory.list_evidence[place] = memory.telling[at] = batch.evidence[first + at]
         if memory.term_lengths[2 * TERM * batch.numbers[first + at] + LENGTH] > everyday:
             memory.telling[at] = 0.0
+        memory.at_first[at] = 1.0
+        if batch.unlisted[post] and batch.letters[first + at] <= SHORT_WORD:
+            memory.at_first[at] = SHORT_EVIDENCE if batch.letters[first + at] > SHORTEST_WORD else 0.0
         memory.list_value[place] = batch.weights[first + at] * (min(batch.evidence[first + at], 1.0) or NUMBER_VALUE)
         memory.list_seen[place] = memory.term_seen[2 * TERM * batch.numbers[first + at] + SEEN] + unknown
         memory.list_term[place] = batch.numbers[first + at]
@@ -220,9 +231,13 @@ def find_most_probable(memory: StoryMemory, batch: StoryBatch, post: int, terms:
     bonus = memory.meaning * (1.0 - memory.usual_closeness) if memory.dimensions else 0.0
     share = min(max((terms - memory.few_terms) / (memory.many_terms - memory.few_terms), 0.0), 1.0)
     signs = share_of_signs(batch, post)
+    memory.share = share * (1.0 - signs)
     asked = memory.short + (memory.long + (memory.signs - memory.long) * signs - memory.short) * share
     memory.best = memory.second = NONE
     memory.likeness = memory.score = memory.second_score = 0.0
+    share_asked = 1.0 if memory.posts_seen < FEW_SEEN else signs
+    least_evidence = memory.least_evidence + share_asked * (memory.least_at_first - memory.least_evidence)
+    versions = versions_in(batch, post)
     highest, alike = asked, 0
     for at in range(rows):
         row = memory.tally_rows[at]
@@ -232,13 +247,17 @@ def find_most_probable(memory: StoryMemory, batch: StoryBatch, post: int, terms:
         number = memory.tally_story[row]
         record = (number & memory.last_story) * RECORD
         size = memory.story_numbers[2 * record + POSTS]
-        if evidence_of(memory, memory.tally_terms[row], terms, size) < memory.least_evidence:
+        if evidence_of(memory, memory.tally_terms[row], terms, size) < least_evidence:
+            continue
+        if versions != 0 and memory.tally_terms[row] & versions == 0:
             continue
         if memory.story_numbers[2 * record + NUMBER] != number or size >= memory.most_posts:
             continue
         if abs(batch.times[post] - memory.story_sums[record + FIRST]) > memory.window:
             continue
         if is_own(memory, batch, post, record) or is_barred(batch, number):
+            continue
+        if are_two_languages(batch.languages[post], language_of(memory, number)):
             continue
         length = pow(memory.story_sums[record + SQUARE], 0.5 * (1.0 - share)) * pow(size, share)
         value = memory.tally_likeness[row] / length
@@ -248,11 +267,12 @@ def find_most_probable(memory: StoryMemory, batch: StoryBatch, post: int, terms:
             memory.tally_value[row], memory.alike_rows[alike] = value, row
             highest, alike = max(highest, value), alike + 1
     least = highest * (memory.nearly + (1.0 - memory.nearly) * min(highest, 1.0))
+    least_second = highest * (memory.nearly_second + (1.0 - memory.nearly_second) * min(highest, 1.0))
     for at in range(alike):
         row = memory.alike_rows[at]
-        if memory.tally_value[row] >= least:
+        if memory.tally_value[row] >= least_second:
             likeness = pow(min(memory.tally_value[row], 1.0), LOG_HALF / log(asked))
-            compare(memory, batch, post, row, likeness, posts_of(memory, memory.tally_story[row]), terms)
+            compare(memory, batch, post, row, likeness, terms, memory.tally_value[row] >= least)
     if memory.score < memory.threshold:
         memory.best, memory.likeness, memory.score = NONE, 0.0, 0.0
 
@@ -275,9 +295,20 @@ def evidence_of(memory: StoryMemory, shared: int, terms: int, posts: int) -> flo
         is_shared = shared & (ONE << at) != 0
         if is_shared:
             value = everyday if memory.telling[at] == EVERYDAY_EVIDENCE else memory.telling[at]
+            if is_unsure:
+                value *= memory.at_first[at]
             evidence += value * beside if before and memory.telling[at] != PAIR_EVIDENCE else value
         before = is_shared
     return evidence
+
+
+def versions_in(batch: StoryBatch, post: int) -> int:
+    """Which terms of a post, as bits, are versions. It is about no other: a story has to have one of them."""
+    versions = 0
+    for at in range(batch.starts[post + 1] - batch.starts[post]):
+        if batch.letters[batch.starts[post] + at] == VERSION:
+            versions |= ONE << at
+    return versions
 
 
 def posts_of(memory: StoryMemory, number: int) -> int:
@@ -286,19 +317,22 @@ def posts_of(memory: StoryMemory, number: int) -> int:
 
 
 def compare(
-    memory: StoryMemory, batch: StoryBatch, post: int, row: int, likeness: float, posts: float, terms: float
+    memory: StoryMemory, batch: StoryBatch, post: int, row: int, likeness: float, terms: float, may_be_first: bool
 ) -> None:
     """Puts a story of the tally first or second, if it is as probable as that. `likeness` is one half or more."""
+    posts = 1.0 * posts_of(memory, memory.tally_story[row])
     shared, specific = log(memory.tally_evidence[row]), memory.tally_specific[row] / memory.tally_evidence[row]
     memory.logs[0], memory.logs[1] = log(likeness / (1.001 - likeness)), shared
     memory.logs[2], memory.logs[3], memory.logs[4] = log(posts), log(terms), log(posts) * shared
     memory.logs[5], memory.logs[6] = log(1.0 + memory.tally_outside[row]), min(specific, 1.0)
-    odds = memory.odds[0]
+    odds = memory.odds[0] + memory.share * (memory.long_odds[0] - memory.odds[0])
     for at in range(LOGS):
-        odds += memory.odds[at + 1] * memory.logs[at]
+        odds += (memory.odds[at + 1] + memory.share * (memory.long_odds[at + 1] - memory.odds[at + 1])) * memory.logs[
+            at
+        ]
     score = 1.0 / (1.0 + exp(-odds))
     number = memory.tally_story[row]
-    if score > memory.score or (score == memory.score and number < memory.best):
+    if may_be_first and (score > memory.score or (score == memory.score and number < memory.best)):
         memory.second, memory.second_score = memory.best, memory.score
         memory.best, memory.score, memory.likeness = number, score, memory.tally_likeness[row]
         note(memory, batch, post, 0, number)
@@ -322,6 +356,10 @@ def note(memory: StoryMemory, batch: StoryBatch, post: int, place: int, number: 
 def is_own(memory: StoryMemory, batch: StoryBatch, post: int, record: int) -> bool:
     """Whether all that a story has is from the source of a post: a source's own posts are no tellings of each other."""
     return batch.sources[post] != SEVERAL and memory.story_leaders[record + SOURCE] == batch.sources[post]
+
+
+def are_two_languages(one: int, other: int) -> bool:
+    return one != other and one != 0 and other != 0
 
 
 def closeness(memory: StoryMemory, batch: StoryBatch, post: int, number: int) -> float:
@@ -356,6 +394,8 @@ def meet(memory: StoryMemory, batch: StoryBatch, post: int, first: int, looked_u
     if memory.bridge_sums[bridge] <= ONE_BRIDGE or score < memory.meeting or posts + others > memory.most_posts:
         return
     if (memory.story_flags[kept & memory.last_story] | memory.story_flags[moved & memory.last_story]) & GUARDED:
+        return
+    if are_two_languages(language_of(memory, kept), language_of(memory, moved)):
         return
     if memory.story_leaders[one + SOURCE] != SEVERAL and (
         memory.story_leaders[one + SOURCE] == memory.story_leaders[other + SOURCE]

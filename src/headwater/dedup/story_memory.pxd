@@ -8,12 +8,12 @@ from headwater.dedup.story_terms cimport StoryBatch
 cdef int LOGS, MOST_TERMS, SHOWN, NONE, TALLY_ROWS
 cdef double UNSEEN
 cdef int TERM, SEEN, LENGTH, ENTRY, STORY, WEIGHT, BACK
-cdef int RECORD, LEADER, SQUARE, FIRST, LEADER_TIME, SOURCE, NUMBER, POSTS, SEVERAL, MOVED, GUARDED
+cdef int RECORD, LEADER, SQUARE, FIRST, LEADER_TIME, SOURCE, NUMBER, POSTS, SEVERAL, MOVED, GUARDED, FLAG_BITS
 
 cdef class StoryMemory:
-    cdef double threshold, window, background, short, long, signs, few_terms, many_terms, least_evidence
+    cdef double threshold, window, background, short, long, signs, few_terms, many_terms, least_evidence, least_at_first
     cdef double side_by_side, everyday, everyday_posts, everyday_share, least_everyday, most_everyday
-    cdef double nearly, bridge, meeting, meaning, usual_closeness, least_share
+    cdef double nearly, nearly_second, bridge, meeting, meaning, usual_closeness, least_share
     cdef int most_posts, least_entries, entries_per_term, most_entries_per_term
     cdef readonly int terms, dimensions
     cdef readonly long long next_story, next_entry, oldest_entry
@@ -30,14 +30,14 @@ cdef class StoryMemory:
     cdef int[::1] story_flags
     cdef HashTable bridges
     cdef float[::1] bridge_sums, meanings
-    cdef double[::1] odds, meeting_odds, post_weights, strongest, logs
+    cdef double[::1] odds, long_odds, meeting_odds, post_weights, strongest, logs
     cdef int[::1] order, tally_story, tally_rows, alike_rows, list_term, list_story, list_back, list_going
     cdef unsigned long long[::1] tally_terms
     cdef float[::1] tally_likeness, tally_evidence, tally_specific, tally_rarest, tally_outside, tally_value
-    cdef float[::1] list_weight, list_evidence, list_share, list_value, list_seen, telling
+    cdef float[::1] list_weight, list_evidence, list_share, list_value, list_seen, telling, at_first
     cdef long long[::1] list_entry
     cdef int best, second
-    cdef double likeness, score, second_score
+    cdef double likeness, score, second_score, share
 
     cpdef make_room_for_terms(self, int count)
     @cython.locals(term=int, kept=int)
@@ -46,6 +46,7 @@ cdef class StoryMemory:
     cpdef unlearn(self, StoryBatch batch, long long number)
 
 cdef bint has_story(StoryMemory memory, long long number) noexcept nogil
+cdef int language_of(StoryMemory memory, long long number) noexcept nogil
 cdef long long root_of(StoryMemory memory, long long number) noexcept nogil
 @cython.locals(root="long long")
 cdef bint is_young(StoryMemory memory, long long number, double since) noexcept nogil

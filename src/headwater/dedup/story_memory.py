@@ -52,6 +52,8 @@ NUMBER, POSTS = 10, 11
 SEVERAL = 0
 # A story that has become part of another (its leader then is that one's number); one that may not.
 MOVED, GUARDED = 1, 2
+# Behind these bits of its flags, a story has the number of its language, or 0.
+FLAG_BITS = 2
 
 
 class StoryMemory:
@@ -66,14 +68,16 @@ class StoryMemory:
         self.threshold, self.window, self.background = rules.threshold, rules.window, rules.background
         self.short, self.long, self.signs = rules.short, rules.long, rules.signs
         self.few_terms, self.many_terms = rules.few_terms, rules.many_terms
-        self.odds, self.meeting_odds = array("d", rules.odds), array("d", rules.meeting_odds)
+        self.odds, self.long_odds = array("d", rules.odds), array("d", rules.long_odds)
+        self.meeting_odds, self.nearly_second = array("d", rules.meeting_odds), rules.nearly_second
         self.nearly, self.bridge, self.meeting = rules.nearly, rules.bridge, rules.meeting
         self.everyday_share, self.least_everyday = rules.everyday_share, rules.least_everyday
         self.most_everyday = rules.most_everyday
         self.everyday, self.everyday_posts = rules.everyday, rules.everyday_posts
         self.side_by_side = rules.side_by_side
         self.most_posts = rules.most_posts
-        self.least_evidence, self.least_share = rules.least_evidence, rules.least_share
+        self.least_evidence, self.least_at_first = rules.least_evidence, rules.least_at_first
+        self.least_share = rules.least_share
         self.least_entries, self.entries_per_term = rules.least_entries, rules.entries_per_term
         self.most_entries_per_term = rules.most_entries_per_term
         self.meaning, self.usual_closeness = rules.meaning, rules.usual_closeness
@@ -99,11 +103,12 @@ class StoryMemory:
         self.tally_terms = array("Q", bytes(8 * TALLY_ROWS))
         self.list_term, self.list_story, self.list_back = (array("i", bytes(4 * MOST_TERMS)) for _ in range(3))
         self.list_weight, self.list_evidence, self.list_share = (array("f", bytes(4 * MOST_TERMS)) for _ in range(3))
-        self.list_value, self.list_seen, self.telling = (array("f", bytes(4 * MOST_TERMS)) for _ in range(3))
+        self.list_value, self.list_seen = (array("f", bytes(4 * MOST_TERMS)) for _ in range(2))
+        self.telling, self.at_first = (array("f", bytes(4 * MOST_TERMS)) for _ in range(2))
         self.list_entry, self.list_going = array("q", bytes(8 * MOST_TERMS)), array("i", bytes(4 * MOST_TERMS))
         self.strongest, self.logs = array("d", bytes(8 * SHOWN)), array("d", bytes(8 * LOGS))
         self.best = self.second = NONE
-        self.likeness = self.score = self.second_score = 0.0
+        self.likeness = self.score = self.second_score = self.share = 0.0
 
     def _use_terms(self, rows: Row) -> None:
         self.term_newest = rows
@@ -228,6 +233,12 @@ def no_stories(size: int) -> Row:
 
 def has_story(memory: StoryMemory, number: int) -> bool:
     return number != NONE and memory.story_numbers[(number & memory.last_story) * 2 * RECORD + NUMBER] == number
+
+
+def language_of(memory: StoryMemory, number: int) -> int:
+    """The number of the language that a story is told in; 0 if nobody knows."""
+    language: int = memory.story_flags[number & memory.last_story] >> FLAG_BITS
+    return language
 
 
 def root_of(memory: StoryMemory, number: int) -> int:
@@ -390,5 +401,7 @@ def join_stories(memory: StoryMemory, batch: StoryBatch, kept: int, moved: int, 
         memory.meanings[(kept & memory.last_story) * memory.dimensions + at] += memory.meanings[
             (moved & memory.last_story) * memory.dimensions + at
         ]
+    if language_of(memory, kept) == 0:
+        memory.story_flags[kept & memory.last_story] |= language_of(memory, moved) << FLAG_BITS
     memory.story_flags[moved & memory.last_story] |= MOVED
     memory.story_leaders[old + LEADER] = kept

@@ -80,6 +80,27 @@ COMMON = words(
     " kwa katika ni hii"
 )
 
+# By these words the language of a post is known: a story is told in one. Where none of these is written, or as many of
+# two languages, nobody knows. Scripts other than the Latin one need none: they share no words with it.
+LANGUAGES = (
+    " the and of to for is are was were with at by from as after over will has have be it that his her their who how"
+    " what says not this into about in on an so do no me he she we you your my out up off if or but us all now can"
+    " die",
+    " el la los las de del en con por para que una un al su sus más está fue tras y lo le como se desde hasta pero ser",
+    " do da de dos das em na nas ao aos com por para que uma um não mais é foi são pelo pela após até se como"
+    " no os as sem",
+    " le les des du de et une un au aux dans pour sur avec est sont par pas qui que plus après ce cette ses en il la",
+    " der die das den dem des ein eine einen und ist sind wird im am zum zur bei nach von vom vor aus auf mit für über"
+    " nicht auch sich er sie wie",
+    " il lo gli di del della dei delle nel nella che è sono non più per con una un alla dopo anche ha si da la le",
+    " het een van voor niet met zijn wordt naar bij uit dat op te aan om is de en ook maar",
+    " je na za se ki ne bo iz po ob pri tudi kot že še da od ali ter pa",
+    " w z na do nie się jest są od po za dla że jak przez przed oraz ale już",
+    " och att det som på är av för inte ett till har med den en efter vid mot om",
+    " ve bir bu için ile çok daha olarak olan sonra",
+    " yang dan di ke dari untuk dengan pada ini itu tidak akan",
+)
+
 # Words that posts of many kinds are made of, in English. Several of them, without a rarer one, make no story.
 EVERYDAY = words(
     " able accept according action add address admit agree aim air allow almost already always amazing announce"
@@ -118,6 +139,9 @@ EVERYDAY = words(
 # times words, of how many other posts have the second rarest word that is shared; and which share of the posts that
 # have the shared words are the story's. `bench/train_verifier.py` finds them.
 ODDS = (-2.0449, 1.4024, 0.9328, 0.7489, 0.2567, -0.6062, -0.196, 2.1956)
+# The same for posts of many terms (title and lead) that are words; between few and many terms, in between. There were
+# no long posts in signs to find them with.
+LONG_ODDS = (-3.3773, 2.3128, 1.0397, 0.7768, 0.2607, -0.8836, 0.0067, 2.7078)
 LOGS = len(ODDS) - 1
 # What makes the odds that two stories are one: a constant, the logarithms of the larger's and the smaller's posts, the
 # odds that the last bridge belongs to the second, and the logarithm of the sum of these probabilities over all bridges.
@@ -134,21 +158,26 @@ class StoryRules(NamedTuple):
     threshold: float
     window: float
     short: float = 0.12
-    long: float = 0.25
+    long: float = 0.18
     signs: float = 0.16
     odds: tuple[float, ...] = ODDS
+    long_odds: tuple[float, ...] = LONG_ODDS
     # Of stories that are nearly as alike as the most alike one, the most probable is chosen. Nearly is by this factor,
     # and the closer to 1 the more alike that one is: between two texts of one pattern, the word that differs decides.
-    nearly: float = 0.6
+    nearly: float = 0.3
+    # For a second story, which a post may be a bridge to, nearly is by this factor.
+    nearly_second: float = 0.0
     # A post that belongs to a second story with this probability is a bridge. Two stories become one if that is this
     # probable.
-    bridge: float = 0.3
+    bridge: float = 0.1
     meeting: float = 0.75
     meeting_odds: tuple[float, ...] = MEETING_ODDS
     few_terms: float = 8.0
     many_terms: float = 16.0
     most_posts: int = 1000
-    least_evidence: float = 2.0
+    least_evidence: float = 1.5
+    # The same while few posts were seen, and of posts in signs: half a pair is no half of a word.
+    least_at_first: float = 2.0
     # To this evidence, an everyday word adds so much, and 1 over so many for each post of the story, up to 1.
     everyday: float = 0.4
     everyday_posts: float = 60.0
@@ -160,9 +189,9 @@ class StoryRules(NamedTuple):
     most_everyday: float = 100.0
     # How many entries of posting lists are read for a post, those of the rarest terms first: at least, for each of its
     # terms, and at most of one term.
-    least_entries: int = 320
-    entries_per_term: int = 16
-    most_entries_per_term: int = 96
+    least_entries: int = 480
+    entries_per_term: int = 24
+    most_entries_per_term: int = 144
     # Embeddings add so much to a likeness, times by how much the meaning is closer than that of any two posts, but only
     # for stories whose words reach this share of what is asked.
     meaning: float = 0.1

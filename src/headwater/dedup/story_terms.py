@@ -12,11 +12,13 @@ from __future__ import annotations
 from array import array
 
 from headwater.dedup.arrays import HashTable
+from headwater.dedup.normal import words
 from headwater.dedup.spelling import Spelling
 from headwater.dedup.story_rules import (
     COMMON,
     EVERYDAY,
     EVERYDAY_EVIDENCE,
+    LANGUAGES,
     LEAD_WEIGHT,
     LOGS,
     MOST_TERMS,
@@ -42,13 +44,22 @@ FNV_PRIME = 0x100000001B3
 SHORTEST_WITH_ENDING = 4
 # So many of the terms that a post shares with its story are shown.
 SHOWN = 3
+# So many words have to mark a language, and so many more than any other.
+LEAST_MARKS, LEAST_LEAD = 2, 1
+LANGUAGE_COUNT = len(LANGUAGES)
+# Of so many words, so few that any list has, are of a language that has none.
+MANY_WORDS, FEW_COMMON = 8, 1
+# Instead of the letters of a version's number.
+VERSION = -1
 
 
 class Terms:
     """The terms of posts: those of post `p` are at `starts[p]:starts[p + 1]`.
 
-    Of each term there is its number, its `weight` by where it stood, its `evidence`, and, for whoever wants to show it,
-    the word that it was read from: `text[begins:ends]`.
+    Of each term there is its number, its `weight` by where it stood, its `evidence`, how many `letters` it has (VERSION
+    if it is the number of a version), and, for whoever wants to show it, the word that it was read from:
+    `text[begins:ends]`. Of each post there is the number of its language, from 1 on (0 is not known), and whether that
+    is `unlisted`: of many words hardly one is a small word that we know.
     """
 
     def __init__(self, parts: list[str], vocabulary: HashTable) -> None:
@@ -59,8 +70,11 @@ class Terms:
         self.posts = len(parts) // 2
         most = min(self.posts * MOST_TERMS, spelling.first[len(parts)])
         self.starts = array("i", bytes(4 * (self.posts + 1)))
-        self.numbers, self.begins, self.ends = (array("i", bytes(4 * most)) for _ in range(3))
+        self.numbers, self.letters, self.begins, self.ends = (array("i", bytes(4 * most)) for _ in range(4))
         self.weights, self.evidence = array("f", bytes(4 * most)), array("f", bytes(4 * most))
+        self.languages, self.unlisted = (array("i", bytes(4 * self.posts)) for _ in range(2))
+        self.marks, self.words, self.common_words = array("i", bytes(4 * (len(LANGUAGES) + 1))), 0, 0
+        self.marking, self.marked = MARKING_TERMS, MARKED
         self.vocabulary, self.common, self.everyday = vocabulary, COMMON_TERMS, EVERYDAY_TERMS
         vocabulary.make_room(most)
         with cython.nogil:
@@ -94,7 +108,8 @@ class StoryBatch:
     ) -> None:
         self.size = len(ids)
         self.starts, self.numbers = terms.starts, terms.numbers
-        self.weights, self.evidence = terms.weights, terms.evidence
+        self.languages, self.unlisted = terms.languages, terms.unlisted
+        self.weights, self.evidence, self.letters = terms.weights, terms.evidence, terms.letters
         self.ids, self.times, self.sources = array("q", ids), array("d", times), array("q", sources)
         self.barred, self.barred_count, self.guarded = array("i", [*barred, -1]), len(barred), guarded
         self.meanings = meanings
@@ -129,6 +144,32 @@ def read_posts(terms: Terms) -> None:
         read_part(terms, post, 2 * post, TITLE_WEIGHT)
         weight = LEAD_WEIGHT if terms.starts[post + 1] > terms.starts[post] else TITLE_WEIGHT
         read_part(terms, post, 2 * post + 1, weight)
+        terms.languages[post] = most_marked(terms)
+        is_unlisted = terms.words >= MANY_WORDS and terms.common_words <= FEW_COMMON
+        terms.unlisted[post], terms.words, terms.common_words = is_unlisted, 0, 0
+
+
+def most_marked(terms: Terms) -> int:
+    """The language that most words of a post mark, if it is one and they are enough. Begins to count anew."""
+    best = most = second = 0
+    for language in range(1, LANGUAGE_COUNT + 1):
+        marks = terms.marks[language]
+        if marks > most:
+            best, most, second = language, marks, most
+        elif marks > second:
+            second = marks
+        terms.marks[language] = 0
+    return best if most >= LEAST_MARKS and most >= second + LEAST_LEAD else 0
+
+
+def mark(terms: Terms, key: int) -> None:
+    """Counts a word for the languages that it marks, which are bits."""
+    place = find(terms.marking, key)
+    if place != NONE:
+        terms.common_words += MANY_WORDS
+        for language in range(1, LANGUAGE_COUNT + 1):
+            if terms.marked[place] & (1 << language) != 0:
+                terms.marks[language] += 1
 
 
 def read_part(terms: Terms, post: int, part: int, weight: float) -> None:
@@ -154,7 +195,10 @@ def add_word(terms: Terms, post: int, word: int, weight: float) -> None:
     if is_one_character(terms, start, end) and terms.word_kinds[word] != DIGIT:
         return
     key = fingerprint(terms, FNV_START, start, end)
+    mark(terms, key)
+    terms.words += 1
     if find(terms.common, key) != NONE:
+        terms.common_words += 1
         return
     ending = length_of_ending(terms, start, end)
     if ending:
@@ -184,6 +228,9 @@ def add_term(
             return
     terms.numbers[at], terms.weights[at], terms.evidence[at] = number, weight, evidence
     terms.begins[at], terms.ends[at] = terms.word_starts[first_word], terms.word_ends[last_word]
+    terms.letters[at] = letters_in(terms, terms.begins[at], terms.ends[at])
+    if terms.word_kinds[first_word] == DIGIT and weight == TITLE_WEIGHT and is_version(terms, first_word):
+        terms.letters[at] = VERSION
     terms.starts[post + 1] = at + 1
 
 
@@ -226,11 +273,27 @@ def is_phrase(terms: Terms, start: int, end: int) -> bool:
     code = ((terms.text[start] & 0xF) << 12) | ((terms.text[start + 1] & 0x3F) << 6) | (terms.text[start + 2] & 0x3F)
     if not (0x0E00 <= code <= 0x0EFF or 0x1000 <= code <= 0x109F or 0x1780 <= code <= 0x17FF):
         return False
+    return letters_in(terms, start, end) >= PHRASE_LETTERS
+
+
+def letters_in(terms: Terms, start: int, end: int) -> int:
     letters = 0
     for at in range(start, end):
         if terms.text[at] & 0xC0 != 0x80:
             letters += 1
-    return letters >= PHRASE_LETTERS
+    return letters
+
+
+def is_version(terms: Terms, word: int) -> bool:
+    """Whether a number has two dots or more, and these do not set thousands apart: 1.12.9, not 10.000.000."""
+    dots, digits, is_amount = 0, 0, True
+    for at in range(terms.word_starts[word], terms.word_ends[word]):
+        if terms.text[at] == ord("."):
+            is_amount = is_amount and (dots == 0 or digits == 3)
+            dots, digits = dots + 1, 0
+        else:
+            digits += 1
+    return dots > 1 and not (is_amount and digits == 3)
 
 
 def _table_of(listed: frozenset[str]) -> HashTable:
@@ -245,5 +308,14 @@ def _table_of(listed: frozenset[str]) -> HashTable:
     return table
 
 
+def _marked() -> tuple[HashTable, array[int]]:
+    """The words that mark a language, and for each, as bits, which."""
+    listed = [words(each) for each in LANGUAGES]
+    every = sorted(frozenset[str]().union(*listed))
+    bits = [sum(1 << number for number, some in enumerate(listed, 1) if word in some) for word in every]
+    return _table_of(frozenset(every)), array("i", bits)
+
+
+MARKING_TERMS, MARKED = _marked()
 COMMON_TERMS = _table_of(COMMON)
 EVERYDAY_TERMS = _table_of(EVERYDAY | {word.removesuffix("s") for word in EVERYDAY})
