@@ -22,6 +22,7 @@ Run = Callable[..., dict[str, Any]]
 SERVERS = {("up",), ("demo",)}
 EMPTY = {
     ("checkpoints", "list"),
+    ("dedup", "sample"),
     ("dlq", "list"),
     ("fleet", "machines"),
     ("fleet", "trades"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection
 
+from headwater.app.shapes import iso
 from headwater.errors import BadInput
 from headwater.model import PostText
 from headwater.store import stories
@@ -20,6 +22,18 @@ def sample_sheet(posts: Sequence[PostText], count: int, seed: int) -> str:
     from headwater.dedup.sample import drawn, sheet
 
     return sheet(drawn(posts, count, seed))
+
+
+def sample_lines(posts: Sequence[PostText], count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Does the same; yields what `--json` prints of each pair."""
+    from headwater.dedup.sample import drawn, excerpt
+
+    for one in drawn(posts, count, seed):
+        told = [
+            {"source_id": post.source_id, "created_at": iso(post.created_at), "text": excerpt(post)}
+            for post in (one.other, one.post)
+        ]
+        yield {"kind": one.kind, "rule": one.found.rule, "score": one.found.score, "why": one.found.why, "posts": told}
 
 
 def posts_of_file(file: Path) -> list[PostText]:

@@ -14,6 +14,7 @@ from headwater.app.shapes import shaped
 from headwater.app.stories import DecisionJson, GroupJson
 from headwater.app.tellings import LeadsJson
 from headwater.cli.session import PostId, ago, json_line, opened, say, table
+from headwater.model import PostText
 
 app = typer.Typer(help="Which posts are one story, and why.", no_args_is_help=True)
 
@@ -152,12 +153,18 @@ def sample(
         report = samples.judged_report(judged)
         columns = ("pairs", "number", "right", "topic", "wrong", "score says")
         json_line({"of": judged.stem, "tallies": report}) if as_json else table("", columns, report)
-    elif file is not None:
-        say(samples.sample_sheet(samples.posts_of_file(file), count, seed))
-    else:
-        with opened() as (parts, _):
-            since = parts.now() - timedelta(hours=SAMPLE_HOURS)
-            say(samples.sample_sheet(parts.db.read_now(samples.posts_of_window, since), count, seed))
+        return
+    found = samples.posts_of_file(file) if file else _posts_of_window()
+    if not as_json:
+        say(samples.sample_sheet(found, count, seed))
+        return
+    for line in samples.sample_lines(found, count, seed):
+        json_line(line)
+
+
+def _posts_of_window() -> list[PostText]:
+    with opened() as (parts, _):
+        return parts.db.read_now(samples.posts_of_window, parts.now() - timedelta(hours=SAMPLE_HOURS))
 
 
 @app.command("evaluate")

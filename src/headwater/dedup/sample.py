@@ -88,8 +88,12 @@ def sheet(pairs: Iterable[Pair]) -> str:
 
 
 def _shown(name: str, post: PostText) -> str:
-    text = " ".join(f"{post.title} | {post.text}".split())
-    return f"{name} ({post.source_id}, {post.created_at:%Y-%m-%d %H:%M}): {text[:EXCERPT]}"
+    return f"{name} ({post.source_id}, {post.created_at:%Y-%m-%d %H:%M}): {excerpt(post)}"
+
+
+def excerpt(post: PostText) -> str:
+    """Returns the title and the beginning of the text on one line."""
+    return " ".join(f"{post.title} | {post.text}".split())[:EXCERPT]
 
 
 def read_sheet(text: str) -> list[Judged]:
