@@ -148,7 +148,8 @@ def probability(logs: Sequence[float], odds: Odds) -> float:
 
 def length(logs: Sequence[float]) -> float:
     """0 for posts of few terms, 1 for those of many."""
-    return min(max((exp(logs[TERMS_AT]) - FEW_TERMS) / (MANY_TERMS - FEW_TERMS), 0.0), 1.0)
+    share: float = (exp(logs[TERMS_AT]) - FEW_TERMS) / (MANY_TERMS - FEW_TERMS)
+    return min(max(share, 0.0), 1.0)
 
 
 def is_right(name: str, label: str, story: list[str]) -> bool | None:
