@@ -44,22 +44,27 @@ def test_every_change_reaches_the_portfolio_through_kafka(parts: Parts, cluster:
     machine = parts.db.write_now(miners.add, reader, wanted, parts.now())
     mine = consumer.consumer(parts.stale_portfolios.send)._replace(name=cluster.name)  # a group of its own
 
-    async def shows(quantity: int) -> None:
-        while (await portfolio.main(parts.db, parts.cache, reader)).portfolio["machines"]["quantity"] != quantity:
+    async def quantity() -> int:
+        found: int = (await portfolio.main(parts.db, parts.cache, reader)).portfolio["machines"]["quantity"]
+        return found
+
+    async def shows(wanted: int) -> None:
+        while await quantity() != wanted:
             await asyncio.sleep(0.02)
 
-    async def change() -> None:
+    async def change() -> int:
         stop = asyncio.Event()
         async with asyncio.timeout(300), asyncio.TaskGroup() as group:
             group.create_task(follow(parts.db, mine, cluster.brokers, parts.now, stop, prefix=cluster.prefix))
             tools = loops.calculation_tools(parts)
             group.create_task(portfolios.keep_calculated(tools, parts.stale_portfolios, stop))
-            for quantity in range(2, CHANGES + 2):
-                change = MinerChange(quantity=quantity)
+            for number in range(2, CHANGES + 2):
+                change = MinerChange(quantity=number)
                 await parts.db.write_grouped(miners.change, reader, machine.id, change, parts.now())
             await shows(CHANGES + 1)
             await asyncio.to_thread(parts.db.write_now, miners.remove, reader, machine.id, parts.now())
             await shows(0)
             stop.set()
+        return await quantity()
 
-    asyncio.run(change())
+    assert asyncio.run(change()) == 0, "and nothing late changes it again"
