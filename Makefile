@@ -56,7 +56,7 @@ format:  ## format the code
 docs:  ## write the generated pages and build docs/ as a site in build/site
 	@scripts/venv dev
 	@.venv/bin/python scripts/reference.py
-	@.venv/bin/python -m mkdocs build --strict --quiet
+	@.venv/bin/python -m mkdocs build --strict
 	@echo "build/site/index.html"
 
 bench: bench-poll bench-search bench-dedup bench-events bench-reddit bench-pages bench-serve bench-fleet bench-memory  ## run all benchmarks
