@@ -19,6 +19,7 @@
     ├── TooOften                 more requests or guesses than allowed (429)
     ├── NotFound                 nothing there, or nothing you may see (404)
     ├── AlreadyThere             it exists; adding it again changes nothing (409)
+    ├── AlreadyCorrected         a trade that was corrected or cancelled before (409)
     ├── AlreadyUndone            it was undone before; nothing is left to undo (409)
     ├── BeingDecided             somebody else is deciding about the same posts (409)
     ├── NotPossibleNow           something else has to change first (409)
@@ -29,7 +30,7 @@
     │   ├── SchemaMismatch       the database is older or newer than this program
     │   ├── StoreLost            the database file is gone, or another one is in its place
     │   └── StoreDamaged         the database file has unreadable parts
-    ├── KeyUnavailable           the key that encrypts secrets cannot be had (503)
+    ├── KeyUnavailable           the key that encrypts secrets is missing (503)
     ├── LogUnavailable           Kafka or Kafka Connect does not answer (503)
     └── SourceFailure            one source failed; stored and shown, never fatal (502)
         ├── FetchFailed          no usable answer came back
@@ -54,8 +55,8 @@
             ├── TooDeep          nested or expanded beyond reason
             └── ParserStopped    the parser process exceeded its limits and was stopped
 
-Each class has a `code` (stable, for programs), a `title` (short, for people) and an HTTP `status`. A status that is not
-given is inherited. The instance says what happened and what to do (`detail`). `docs/reference/errors.md` is generated
+Each class has a `code` (stable, for programs), a `title` (short, for people) and an HTTP `status`. A class without a
+status inherits one. The instance says what happened and what to do (`detail`). `docs/reference/errors.md` is generated
 from here.
 """
 
@@ -112,13 +113,13 @@ class BadSetting(BadInput, code="bad_setting", title="A setting is wrong"): ...
 class BadConfiguration(BadInput, code="bad_configuration", title="The run is not configured correctly", status=400): ...
 
 
-class TooManySources(BadInput, code="too_many_sources", title="Nobody may follow so many sources here"): ...
+class TooManySources(BadInput, code="too_many_sources", title="This is more sources than one reader may follow"): ...
 
 
 class UnknownModel(BadInput, code="unknown_model", title="The catalogue has no such model"): ...
 
 
-class NotEnoughCoins(BadInput, code="not_enough_coins", title="More coins would be sold than there are"): ...
+class NotEnoughCoins(BadInput, code="not_enough_coins", title="There are not enough coins to sell"): ...
 
 
 class KeyReused(BadInput, code="key_reused", title="This idempotency key was used for another request"): ...
@@ -147,27 +148,31 @@ class NotFound(HeadwaterError, code="not_found", title="There is nothing here", 
 class AlreadyThere(HeadwaterError, code="already_there", title="It is already there", status=409): ...
 
 
-class AlreadyCorrected(HeadwaterError, code="already_corrected", title="It was corrected before", status=409): ...
+class AlreadyCorrected(HeadwaterError, code="already_corrected", title="It has already been corrected", status=409): ...
 
 
-class AlreadyUndone(HeadwaterError, code="already_undone", title="It was undone before", status=409): ...
+class AlreadyUndone(HeadwaterError, code="already_undone", title="It has already been undone", status=409): ...
 
 
-class BeingDecided(HeadwaterError, code="being_decided", title="Somebody else is deciding this", status=409): ...
+class BeingDecided(
+    HeadwaterError, code="being_decided", title="Another run is deciding about the same posts", status=409
+): ...
 
 
-class NotPossibleNow(HeadwaterError, code="not_possible_now", title="Not possible as things are", status=409): ...
+class NotPossibleNow(
+    HeadwaterError, code="not_possible_now", title="Something else has to change first", status=409
+): ...
 
 
 class ChangedMeanwhile(HeadwaterError, code="changed_meanwhile", title="It has changed since you read it", status=409):
-    """`facts` has `revision`, the present one."""
+    """`facts` has `revision`, the current one."""
 
 
 class UnreadableEvent(HeadwaterError, code="unreadable_event", title="An event cannot be read"): ...
 
 
 class StoreUnavailable(
-    HeadwaterError, code="store_unavailable", title="The database cannot be used at the moment", status=503
+    HeadwaterError, code="store_unavailable", title="The database is not available right now", status=503
 ): ...
 
 
@@ -186,7 +191,7 @@ class StoreDamaged(StoreUnavailable, code="store_damaged", title="The database f
 
 
 class KeyUnavailable(
-    HeadwaterError, code="key_unavailable", title="The key that encrypts secrets cannot be had", status=503
+    HeadwaterError, code="key_unavailable", title="The key that encrypts secrets is not available", status=503
 ): ...
 
 
@@ -213,7 +218,7 @@ class AnswerBroken(FetchFailed, code="answer_broken", title="The answer was cut 
 class TimedOut(FetchFailed, code="timed_out", title="The answer took too long", status=504): ...
 
 
-class NameUnknown(FetchFailed, code="name_unknown", title="The host's name does not resolve"): ...
+class NameUnknown(FetchFailed, code="name_unknown", title="The host name does not resolve"): ...
 
 
 class ConnectionFailed(FetchFailed, code="connection_failed", title="The server cannot be reached"): ...
@@ -229,16 +234,16 @@ class RobotsRefused(FetchFailed, code="robots_refused", title="The site asks pro
 
 
 class StatusRefused(FetchFailed, code="status_refused", title="The server refused"):
-    """`facts` has `http_status`, and `retry_after` (seconds) where the server gave one."""
+    """`facts` has `http_status`, and `retry_after` (seconds) if the server gave one."""
 
 
-class NotAsked(FetchFailed, code="not_asked", title="The server was not asked"): ...
+class NotAsked(FetchFailed, code="not_asked", title="No request was sent to the server"): ...
 
 
 class KeyMissing(NotAsked, code="key_missing", title="A required token was not given"): ...
 
 
-class NotYet(NotAsked, code="not_yet", title="It has to wait"):
+class NotYet(NotAsked, code="not_yet", title="The request has to wait"):
     """`detail` says what it waits for, `until` when to try again."""
 
     @property
@@ -255,16 +260,18 @@ class NotAFeed(ReadFailed, code="not_a_feed", title="This is not a feed", status
 
 
 class NotAnImage(ReadFailed, code="not_an_image", title="This is not an image that can be saved"):
-    """`facts` has `lasting` where asking again would bring the same answer. The code is older than the class name."""
+    """`facts` has `lasting` if asking again would give the same answer."""
 
 
 class EmptyAnswer(ReadFailed, code="empty_answer", title="The answer is empty"): ...
 
 
-class Blocked(ReadFailed, code="blocked", title="A login or bot page came instead of the content"): ...
+class Blocked(
+    ReadFailed, code="blocked", title="The server sent a login page or a bot check instead of the content"
+): ...
 
 
-class TooDeep(ReadFailed, code="too_deep", title="The document is nested or expanded beyond reason"): ...
+class TooDeep(ReadFailed, code="too_deep", title="The document is nested too deeply or expands too much"): ...
 
 
 class ParserStopped(ReadFailed, code="parser_stopped", title="Parsing this document exceeded the limits"): ...

@@ -1,8 +1,8 @@
 """Every setting: its name, default and meaning, in one table. Only `wire` reads it; everyone else takes arguments.
 
 A setting `check_interval_seconds` is set by HEADWATER_CHECK_INTERVAL_SECONDS, or read from the file that
-HEADWATER_CHECK_INTERVAL_SECONDS_FILE names (for secrets). Some have a second name that other tools use. What the
-environment does not set can be in a TOML file: `check_interval_seconds = 900`, `secret_key_file = "/run/secrets/key"`.
+HEADWATER_CHECK_INTERVAL_SECONDS_FILE names (for secrets). Some have a second name that other tools use. A TOML file can
+set what the environment does not: `check_interval_seconds = 900`, `secret_key_file = "/run/secrets/key"`.
 """
 
 from __future__ import annotations
@@ -36,87 +36,86 @@ class Settings(BaseSettings):
 
     data_dir: Path = _setting(Path("data"), "Folder for everything Headwater keeps on disk.")
     database_url: SecretStr | None = _setting(
-        None,
-        "Where the store is: sqlite:///path or postgresql://user@host/name. Default: a file in the data folder.",
+        None, "Where the store is: sqlite:///path or postgresql://user@host/name. Default: a file in the data folder."
     )
     migration_database_url: SecretStr | None = _setting(
         None,
-        "PostgreSQL: the same database as the role that owns the tables, which only migrations use. The role in "
-        "HEADWATER_DATABASE_URL then owns nothing, and row level security binds it. `headwater db roles` sets it up.",
+        "PostgreSQL: the same database, with the role that owns the tables. Only migrations use it. The role in "
+        "HEADWATER_DATABASE_URL then owns nothing and is bound by row level security. `headwater db roles` sets it up.",
     )
     secret_key: SecretStr | None = _setting(
         None,
-        "What encrypts passwords of sources at rest, and makes the secrets of hubs. Processes that share a database "
-        "have to share it. Default: a key file in the data folder, made when needed.",
+        "The key that encrypts stored secrets and from which the secrets of hubs are derived. Processes that share a "
+        "database must share it. Default: a key file in the data folder, made when needed.",
     )
     secret_key_command: str | None = _setting(
-        None, "A command that prints that key, such as one that asks a KMS. It has 30 seconds, and no shell."
+        None, "A command that prints that key, such as one that asks a KMS. No shell; 30 seconds at most."
     )
     other_secret_keys: SecretStr | None = _setting(
-        None, "Other keys, separated by commas, that only decrypt. `headwater keys list` shows which are needed."
+        None, "Other keys, separated by commas. They only decrypt. `headwater keys list` shows which are needed."
     )
     host: str = _setting("127.0.0.1", "Address the web server listens on.")
     port: int = _setting(8080, "Port the web server listens on.", ge=1, le=65535)
     tls_certificate: Path | None = _setting(
-        None, "A file with this server's certificate and its chain (PEM). It then speaks TLS 1.3 and nothing else."
+        None, "The file with this server's certificate and chain (PEM). The server then speaks only TLS 1.3."
     )
-    tls_key: Path | None = _setting(None, "The file with the private key of that certificate (PEM, not encrypted).")
+    tls_key: Path | None = _setting(None, "The file with that certificate's private key (PEM, not encrypted).")
     max_connections: int = _setting(
         1000,
-        "Connections to the web server at once. At more, the one that has sent no request for longest is closed.",
+        "Most connections to the web server at once. Beyond that, the one that has been idle longest is closed.",
         ge=1,
         le=100_000,
     )
     request_seconds: float = _setting(
-        15.0, "How long a client may take to send the head of a request; its body may take 8 times that.", gt=0, le=600
+        15.0, "How long a client may take to send a request's head. The body may take 8 times as long.", gt=0, le=600
     )
     public_url: str | None = _setting(
-        None, "Address under which others reach this instance, such as https://news.example."
+        None, "Address at which others reach this instance, such as https://news.example."
     )
     trusted_proxies: str = _setting(
         "",
-        "Addresses or networks of proxies before this server, such as 127.0.0.1,10.0.0.0/8. Only what they say in "
-        "X-Forwarded-For about the address of a client is believed.",
+        "Addresses or networks of proxies in front of this server, such as 127.0.0.1,10.0.0.0/8. X-Forwarded-For is "
+        "believed only if one of them sent it.",
     )
-    rate_limit: int = _setting(6000, "Requests of one person in a minute, with whichever token or browser.", ge=1)
+    rate_limit: int = _setting(6000, "Requests per minute of one person, over all tokens and browsers.", ge=1)
     rate_limits: str = _setting(
-        "", "Lower limits for what needs a scope, in a minute, such as stories:write=60,sources=300 (all of sources)."
+        "", "Lower limits per minute for single scopes, such as stories:write=60,sources=300 (sources:* together)."
     )
     plans: str = _setting(
-        "", "Plans with limits of their own, such as free requests=120 stories=10, team requests=3000. First: default."
+        "", "Plans and their limits, such as free requests=120 stories=10, team requests=3000. First: default."
     )
     jwt_issuer: str | None = _setting(
-        None, "Another issuer whose access tokens (JWTs) are taken: exactly what its tokens have as `iss`."
+        None, "Another issuer whose access tokens (JWTs) are accepted: exactly the `iss` of its tokens."
     )
-    jwt_keys_url: str | None = _setting(None, "Where the public keys of that issuer are (a JWK set).")
+    jwt_keys_url: str | None = _setting(None, "Where that issuer publishes its keys (a JWK set).")
     jwt_audience: str | None = _setting(
-        None, "What its tokens must have as `aud`. Default: the address of this instance."
+        None, "The `aud` that its tokens must have. Default: the address of this instance."
     )
     oidc_issuer: str | None = _setting(
-        None, "An OpenID Connect provider at which people sign in: its issuer, such as https://login.example."
+        None, "The issuer of an OpenID Connect provider where people sign in, such as https://login.example."
     )
-    oidc_client_id: str | None = _setting(None, "The id of this Headwater at that provider.")
+    oidc_client_id: str | None = _setting(None, "This instance's client id at that provider.")
     oidc_client_secret: SecretStr | None = _setting(
-        None, "Its secret there. Default: the one that `headwater oidc secret` stored; without one, PKCE has to do."
+        None, "Its client secret. Default: the one stored by `headwater oidc secret`. Without one, PKCE alone is used."
     )
-    oidc_providers: str = _setting("", "More providers: `key issuer client-id name` of each, with commas between them.")
+    oidc_providers: str = _setting("", "More providers, separated by commas. Each is `key issuer client-id name`.")
     oidc_name: str | None = _setting(None, "What the button on the sign-in page calls the provider. Default: its host.")
-    oidc_scopes: str = _setting("openid email profile", "What the provider is asked for.")
+    oidc_scopes: str = _setting("openid email profile", "The scopes that are requested from the provider.")
     oidc_join_tenant: str | None = _setting(
-        None, "The tenant that people join who come from the provider uninvited. Default: nobody may do so."
+        None, "The tenant that uninvited people from the provider join. Default: none; they are refused."
     )
     oidc_join_role: Literal["viewer", "member", "operator"] = _setting("member", "Their role.")
     oidc_domains: str = _setting(
-        "", "Domains of the verified e-mail addresses with which people may join so, such as example.org. *: all."
+        "", "Domains of verified e-mail addresses that may join that way, such as example.org. *: all."
     )
     redis_url: SecretStr | None = _setting(
         None,
-        "Redis, where several processes count requests together, cache pages and show who visits what, such as "
-        "redis://127.0.0.1:6379/0. Default: the broker, if that is Redis; else none.",
+        "Redis, such as redis://127.0.0.1:6379/0. Processes share rate limits, cached pages and the marks of visits "
+        "through it. Default: the broker, if it is Redis; otherwise none.",
         also="REDIS_URL",
     )
     cache_mb: int = _setting(
-        16, "Memory for what takes long to compute, such as first pages of the stream. Not used with Redis.", ge=0
+        16, "Memory for cached results, such as first pages of the stream, in MB. Not used with Redis.", ge=0
     )
     allow_private_networks: str = _setting(
         "false",
@@ -125,39 +124,42 @@ class Settings(BaseSettings):
     )
     market_url: str | None = _setting(
         None,
-        "Where daily figures of the Bitcoin market are: CSV or JSON with date, price_usd, difficulty, height_eod, "
-        "blocks and fees_btc. Default: nowhere; `headwater market import` reads a file.",
+        "Address of daily figures of the Bitcoin market: CSV or JSON with date, price_usd, difficulty, height_eod, "
+        "blocks and fees_btc. Default: none; `headwater market import` reads a file instead.",
     )
     telemetry_days: int = _setting(
-        35, "How long single readings of machines are kept; also how late one may come.", ge=2, le=3660
+        35, "How many days single readings of machines are kept. A reading may arrive this late.", ge=2, le=3660
     )
     telemetry_hours_days: int = _setting(
-        800, "How long what readings come to by the hour is kept. By the day it is kept for good.", ge=2, le=36600
+        800, "How many days hourly totals of readings are kept. Daily totals are kept for good.", ge=2, le=36600
     )
-    user_agent: str = _setting(f"Headwater/{__version__}", "How we name ourselves to the servers we visit.")
+    user_agent: str = _setting(f"Headwater/{__version__}", "The user agent that Headwater sends to servers.")
     proxy_url: SecretStr | None = _setting(
         None, "Proxy for all requests to sources, such as http://proxy.example:3128."
     )
     check_interval_seconds: int = _setting(
-        1800, "How often a source is visited, unless it, its tier or its readers say otherwise.", ge=60, le=604800
+        1800,
+        "How often a source is visited, unless its tier, its readers or the source itself decide.",
+        ge=60,
+        le=604800,
     )
     max_sources: int = _setting(20000, "How many sources one reader may follow. 0: any number.", ge=0)
     post_versions: int = _setting(
         10,
-        "How many earlier texts of a post are kept. Of more, those that were shown for the shortest time are deleted. "
-        "0: all are kept.",
+        "How many earlier texts of a post are kept. Beyond that, those that were current for the shortest time are "
+        "deleted. 0: all are kept.",
         ge=0,
     )
-    max_concurrency: int = _setting(64, "Visits under way at once.", ge=1, le=2000)
+    max_concurrency: int = _setting(64, "How many visits run at once.", ge=1, le=2000)
     host_gap_seconds: float = _setting(
-        1.0, "Least time between two requests to one host, over all processes.", ge=0, le=3600
+        1.0, "Shortest time between two requests to one host, over all processes.", ge=0, le=3600
     )
-    lease_seconds: int = _setting(180, "How long a visit may hold a source; longer than visit_seconds.", ge=10, le=3600)
-    visit_seconds: int = _setting(120, "How long one visit may take in all.", ge=5, le=3000)
-    fetch_seconds: float = _setting(30.0, "How long one answer may take, redirects included.", ge=1, le=600)
+    lease_seconds: int = _setting(180, "How long a visit may hold a source; more than visit_seconds.", ge=10, le=3600)
+    visit_seconds: int = _setting(120, "How long a whole visit may take.", ge=5, le=3000)
+    fetch_seconds: float = _setting(30.0, "How long one answer may take, including redirects.", ge=1, le=600)
     fetch_max_bytes: int = _setting(10 * 1024 * 1024, "The largest answer that is read, after decompression.", ge=1024)
     parser_processes: int = _setting(
-        2, "Processes that parse what was fetched.", also="HEADWATER_READER_PROCESSES", ge=1, le=64
+        2, "How many processes parse what was fetched.", also="HEADWATER_READER_PROCESSES", ge=1, le=64
     )
     parser_seconds: float = _setting(
         10.0, "CPU time after which parsing one document is stopped.", also="HEADWATER_READER_SECONDS", ge=0.1, le=600
@@ -166,18 +168,19 @@ class Settings(BaseSettings):
         512, "Memory that a parser process may use, in MB.", also="HEADWATER_READER_MEMORY_MB", ge=128
     )
     browser_sandbox: Literal["on", "off"] = _setting(
-        "on", "Whether Chromium needs its sandbox. As root it has none: on refuses to start it, off starts it anyway."
+        "on",
+        "Whether Chromium needs its sandbox, which root cannot have. on: refuse to start as root. off: start anyway.",
     )
     browser_memory_mb: int = _setting(
-        1024, "Memory that Chromium may use with all its processes, in MB. A page that takes more is given up.", ge=256
+        1024, "Memory for all processes of Chromium together, in MB. A page that needs more is abandoned.", ge=256
     )
     fold: Literal["off", "repeats", "stories"] = _setting(
         "stories", "What is folded: nothing, repeats of a text, or all posts about one event. Readers may choose less."
     )
     fold_embeddings: bool = _setting(
-        False, "Whether the meaning of words helps to find stories (needs headwater[embeddings]; half the speed)."
+        False, "Whether word embeddings help to find stories (needs headwater[embeddings]; half the speed)."
     )
-    fold_embedding_model: Literal["wordllama"] = _setting("wordllama", "Which model knows the meaning of words.")
+    fold_embedding_model: Literal["wordllama"] = _setting("wordllama", "The embedding model.")
     fold_threshold: float | None = _setting(
         None,
         "Fold only what scores at least this. Default: 0; in runs that name posts by `tweet_ids`, 0.85.",
@@ -187,52 +190,49 @@ class Settings(BaseSettings):
     fold_exact: bool = _setting(True, "Whether exact repeats are folded.")
     fold_similar: bool = _setting(True, "Whether similar posts and stories are folded.")
     fold_method: Literal["auto", "manual", "hybrid"] = _setting(
-        "auto",
-        "auto folds what arrives; hybrid folds exact repeats alone; manual folds nothing until somebody asks for it.",
+        "auto", "auto folds what arrives; hybrid folds only exact repeats; manual folds nothing until somebody asks."
     )
     fold_batch_size: int = _setting(1000, "How many posts are decided in one transaction.", ge=1, le=10_000)
     fold_window_hours: int = _setting(72, "How far apart in time the posts of one story may be.", ge=1, le=720)
     fold_run_seconds: float = _setting(
         30.0,
-        "How long a run that somebody asks for may look for stories; then it finds exact repeats alone and says so.",
+        "How long a requested run may look for stories. After that it finds only exact repeats, and says so.",
         ge=0,
         le=3600,
     )
     transaction_seconds: float = _setting(
         30.0,
-        "How long a process that stopped answering may hold a transaction open (PostgreSQL); then its work is undone.",
+        "How long a process that hangs may hold a transaction open (PostgreSQL). Then its work is rolled back.",
         ge=1,
         le=3600,
     )
-    lock_seconds: float = _setting(
-        5.0, "How long a statement waits for a lock that somebody else holds (PostgreSQL).", ge=0.1, le=600
-    )
+    lock_seconds: float = _setting(5.0, "How long a statement waits for a lock (PostgreSQL).", ge=0.1, le=600)
     statement_seconds: float = _setting(
         60.0, "How long one statement may take (PostgreSQL). Migrations are not limited.", ge=0.1, le=3600
     )
     kafka_bootstrap_servers: str | None = _setting(
         None,
-        "Kafka's address, host:port. With it, consumers follow the topics that Debezium fills instead of the table.",
+        "Kafka's address, host:port. If set, consumers read the topics that Debezium fills instead of the table.",
         also="KAFKA_BOOTSTRAP_SERVERS",
     )
     kafka_connect_url: str = _setting("http://127.0.0.1:8083", "Where Kafka Connect listens.", also="KAFKA_CONNECT_URL")
     kafka_database_url: SecretStr | None = _setting(
-        None, "How Kafka Connect reaches PostgreSQL, where that differs from HEADWATER_DATABASE_URL."
+        None, "How Kafka Connect reaches PostgreSQL, if not by HEADWATER_DATABASE_URL."
     )
     celery_broker_url: SecretStr | None = _setting(
         None,
-        "The broker that carries work to Celery workers, such as redis://host:6379/1. With it, `headwater up` leaves "
-        "visits and periodic work to them.",
+        "The broker for Celery workers, such as redis://host:6379/1. If set, `headwater up` leaves visits and periodic "
+        "work to the workers.",
         also="CELERY_BROKER_URL",
     )
     celery_result_backend: SecretStr | None = _setting(
         None,
-        "Where Celery keeps results, for 24 hours. Default: the broker, if that is Redis; else nowhere.",
+        "Where Celery keeps results, for 24 hours. Default: the broker, if it is Redis; otherwise nowhere.",
         also="CELERY_RESULT_BACKEND",
     )
     celery_worker_count: int | None = _setting(
         None,
-        "Processes of one Celery worker. Each has visits under way as `headwater up` has. Default: one for each "
+        "Processes of one Celery worker. Each runs as many visits at once as `headwater up`. Default: one for each "
         "processor.",
         also="CELERY_WORKER_COUNT",
         ge=1,
@@ -240,13 +240,13 @@ class Settings(BaseSettings):
     )
     celery_queue_names: str | None = _setting(
         None,
-        "Queues that a Celery worker takes periodic tasks from, separated by commas. Default: all. Visits are taken "
-        "as well (queues high and default), unless the list names one of these two: then it is the whole list.",
+        "Queues from which a Celery worker takes periodic tasks, separated by commas. Default: all. The queues of "
+        "visits, high and default, are added unless the list names one of them.",
         also="CELERY_QUEUE_NAMES",
     )
     hot_cache_ttl_hours: int = _setting(
         24,
-        "How long a post stays in the hot store, which the first pages of the stream are read from.",
+        "How long a post stays in the hot store, from which the first pages of the stream are read.",
         also="HOT_CACHE_TTL_HOURS",
         ge=1,
         le=720,
@@ -271,7 +271,7 @@ class Settings(BaseSettings):
     )
     crawler_time_filter: Literal["hour", "day", "week", "month", "year", "all"] | None = _setting(
         None,
-        "How far back the listing `top` of a community goes. Default: by its tier; warm-ups: month.",
+        "How far back a community's `top` listing goes. Default: by its tier; warm-ups: month.",
         also="CRAWLER_TIME_FILTER",
     )
     crawler_sort: Literal["top", "new", "hot", "rising"] | None = _setting(
@@ -288,54 +288,50 @@ class Settings(BaseSettings):
     )
     monitor_cache_hit_threshold: float = _setting(
         0.7,
-        "An alert is raised if a smaller share of the answers of feeds is unchanged.",
+        "An alert is raised if a smaller share of feeds' answers is unchanged.",
         also="MONITOR_CACHE_HIT_THRESHOLD",
         ge=0,
         le=1,
     )
     monitor_crawl_stale_minutes: int = _setting(
         90,
-        "After how many minutes of waiting for a visit an alert is raised.",
+        "An alert is raised if a source waits longer than this for a visit, in minutes.",
         also="MONITOR_CRAWL_STALE_MINUTES",
         ge=1,
         le=10080,
     )
     images: Literal["off", "on"] = _setting(
-        "off", "Whether images that posts show are downloaded and shown from here. Records of them are kept anyway."
+        "off", "Whether images in posts are downloaded and served from here. Their records are kept either way."
     )
     image_max_bytes: int = _setting(5 * 1024 * 1024, "The largest image that is downloaded.", ge=1024)
     images_total_mb: int = _setting(2048, "How much disk space all downloaded images may take, in MB.", ge=1)
     remote_images: Literal["ask", "show"] = _setting(
         "ask",
-        "Images that are not downloaded: ask (the reader, for each post; until then its server does not learn who "
-        "reads) or show.",
+        "Images that are not downloaded. ask: load them only if the reader asks, so that their server does not learn "
+        "who reads. show: load them at once.",
     )
-    visit_history_days: int = _setting(30, "How long the record of each visit is kept.", ge=1)
-    event_history_days: int = _setting(7, "How long events are kept after every consumer has seen them.", ge=1)
+    visit_history_days: int = _setting(30, "How many days the record of each visit is kept.", ge=1)
+    event_history_days: int = _setting(7, "How many days events are kept, if every consumer has seen them.", ge=1)
     audit_days: int = _setting(
-        365,
-        "How long the audit log says who changed what. PostgreSQL keeps 30 days in any case.",
-        ge=30,
+        365, "How many days the audit log is kept. PostgreSQL keeps at least the last 30.", ge=30
     )
-    shutdown_seconds: float = _setting(
-        10.0, "How long visits under way may take to finish when Headwater is stopped.", ge=0
-    )
+    shutdown_seconds: float = _setting(10.0, "How long running visits may take to finish when Headwater stops.", ge=0)
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "The lowest level that is logged.")
     log_format: Literal["auto", "text", "json"] = _setting(
-        "auto", "How it is logged. auto: text on a terminal, otherwise json."
+        "auto", "The format of the log. auto: text on a terminal, otherwise json."
     )
     reddit_client_id: str | None = _setting(
-        None, "The id of our app at Reddit. Without it, communities are read by their feeds.", also="REDDIT_CLIENT_ID"
+        None, "The id of your app at Reddit. Without it, communities are read as feeds.", also="REDDIT_CLIENT_ID"
     )
     reddit_client_secret: SecretStr | None = _setting(
-        None, "The secret of our app at Reddit.", also="REDDIT_CLIENT_SECRET"
+        None, "The secret of your app at Reddit.", also="REDDIT_CLIENT_SECRET"
     )
     reddit_user_agent: str | None = _setting(
         None, "The user agent for Reddit. Default: the one for every other server.", also="REDDIT_USER_AGENT"
     )
     reddit_rate_limit: int = _setting(
         60,
-        "Requests to Reddit's API in one window, over all processes. 0: no limit of ours.",
+        "Most requests to Reddit's API in one window, over all processes. 0: no limit of our own.",
         also="REDDIT_RATE_LIMIT",
         ge=0,
         le=10000,
@@ -344,31 +340,31 @@ class Settings(BaseSettings):
         60.0, "How long that window is.", also="REDDIT_RATE_LIMIT_WINDOW_SECONDS", gt=0, le=3600
     )
     reddit_feed_gap_seconds: float = _setting(
-        60.0, "Least time between two requests for feeds of communities, over all processes.", ge=0, le=3600
+        60.0, "Shortest time between two requests for feeds of communities, over all processes.", ge=0, le=3600
     )
     reddit_request_timeout_seconds: float = _setting(
-        30.0, "How long one answer of Reddit may take.", also="REDDIT_REQUEST_TIMEOUT_SECONDS", ge=0.1, le=600
+        30.0, "How long one answer from Reddit may take.", also="REDDIT_REQUEST_TIMEOUT_SECONDS", ge=0.1, le=600
     )
     reddit_max_concurrency: int = _setting(
-        10, "Requests to Reddit under way at once.", also="REDDIT_MAX_CONCURRENCY", ge=1, le=100
+        10, "How many requests to Reddit run at once.", also="REDDIT_MAX_CONCURRENCY", ge=1, le=100
     )
     reddit_api_url: str = _setting("https://oauth.reddit.com", "Where Reddit's API is.")
     reddit_url: str = _setting("https://www.reddit.com", "Where Reddit issues tokens and has its feeds.")
     x_bearer_token: SecretStr | None = _setting(
         None,
-        "The token for X's API. Default: the one that `headwater x token` stored. Without one, X sources wait.",
+        "The token for X's API. Default: the one stored by `headwater x token`. Without one, X sources wait.",
         also="X_BEARER_TOKEN",
     )
     x_api_url: str = _setting("https://api.x.com", "Where X's API is.")
     x_rate_limit: int = _setting(
-        300, "Requests to X's API in one window, over all processes. 0: no limit of ours.", ge=0, le=100000
+        300, "Most requests to X's API in one window, over all processes. 0: no limit of our own.", ge=0, le=100000
     )
     x_rate_limit_window_seconds: float = _setting(900.0, "How long that window is.", gt=0, le=86400)
     x_monthly_requests: int = _setting(
-        10000, "Requests to X's API in a month, over all processes; then X sources wait. 0: any number.", ge=0
+        10000, "Most requests to X's API in a month, over all processes. Then X sources wait. 0: any number.", ge=0
     )
     x_monthly_posts: int = _setting(
-        10000, "Posts read from X in a month, over all processes; then X sources wait. 0: any number.", ge=0
+        10000, "Most posts read from X in a month, over all processes. Then X sources wait. 0: any number.", ge=0
     )
 
     @field_validator("*", mode="before")
@@ -487,7 +483,7 @@ def _as_environment(value: Any, origin: str) -> str:
         return str(value)
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ",".join(value)
-    raise BadSetting(f"{origin} has to be text, a number, true, false or a list of texts.")
+    raise BadSetting(f"{origin} must be text, a number, true, false or a list of texts.")
 
 
 def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
