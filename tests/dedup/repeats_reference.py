@@ -98,8 +98,22 @@ def _opposed(some: list[str], others: list[str]) -> bool:
 
 def is_foldable(text: Normal) -> bool:
     """Whether there is enough in a text, tags apart, that its coming twice means something."""
-    words = text.words
-    return content(words[: len(words) - text.tail]) >= repeats.LEAST_CONTENT
+    words = text.words[: len(text.words) - text.tail]
+    if text.cut and len(telling(words)) >= repeats.TELLING_WORDS:
+        return content(words) >= repeats.CUT_CONTENT
+    return content(words) >= repeats.LEAST_CONTENT
+
+
+def is_telling(text: Normal) -> bool:
+    """Whether few words, exactly the same of somebody else, are a repeat."""
+    found = len(telling(text.words[: len(text.words) - text.tail]))
+    return found >= repeats.TELLING_WORDS or (found > 0 and content(text.words) >= repeats.TELLING_CONTENT)
+
+
+def telling(words: list[str]) -> set[str]:
+    return {
+        word for word in words if not (is_sign(word) or _has_digit(word) or word in repeats.UNTELLING | repeats.LIGHT)
+    }
 
 
 def content(words: list[str]) -> int:
@@ -141,7 +155,7 @@ def _small_difference(a: Normal, b: Normal, first: list[str], second: list[str])
     shorter = min(len(first), len(second))
     if walk.slips > 1 + shorter // 12 or walk.light > 1 + shorter // 8:
         return None
-    if content(first[: walk.reached]) < repeats.LEAST_CONTENT:
+    if content(first[: walk.reached]) < (repeats.CUT_CONTENT if a.cut else repeats.LEAST_CONTENT):
         return None
     if walk.left and not _may_miss(walk.left, second, b, a):
         return None
@@ -194,10 +208,10 @@ def aligned(first: list[str], second: list[str], first_torn: bool, second_torn: 
 
 
 def _same_word(a: str, b: str, a_torn: bool, b_torn: bool) -> bool:
-    """Whether two words are one: a price may lack its currency, and a torn word its end."""
+    """Whether two words are one: a number may lack its currency or its percent sign, a torn word its end."""
     if a == b or (a_torn and b.startswith(a)) or (b_torn and a.startswith(b)):
         return True
-    return (a[0] in CURRENCY and a[1:] == b) or (b[0] in CURRENCY and b[1:] == a)
+    return a.removesuffix("%").lstrip(CURRENCY) == b or b.removesuffix("%").lstrip(CURRENCY) == a
 
 
 def is_slip(a: str, b: str) -> bool:
@@ -265,6 +279,8 @@ class _Leader(NamedTuple):
     created_at: float
     text: Normal
     source: int
+    link: str
+    few_words: str
 
 
 class PlainIndex:
@@ -288,12 +304,13 @@ class PlainIndex:
         if post.repost_of is not None:
             return repost(post)
         text = normal_post(post.title, post.text)
-        keys = self._keys(text, post.link)
+        few_words = "" if is_foldable(text) else compact(" ".join(w for w in text.words if w not in repeats.LIGHT))
+        keys = self._keys(text, post.link, few_words)
         if not keys:
             return None
-        decision = self._decide(post, text, keys)
+        decision = self._decide(post, text, keys, few_words)
         if decision is None:
-            self._lead(post, text, keys)
+            self._lead(post, text, keys, few_words)
         return decision
 
     def add_many(self, posts: Sequence[Posting]) -> list[RepeatDecision | None]:
@@ -316,11 +333,13 @@ class PlainIndex:
                 if (alive := deque((number for number in numbers if number in kept), repeats.LEADERS_PER_KEY))
             }
 
-    def _keys(self, text: Normal, link: str) -> list[int]:
+    def _keys(self, text: Normal, link: str, few_words: str) -> list[int]:
         """What a text is found by; the first key is the whole text's."""
         whole = fingerprint(compact(text.core))
         if not is_foldable(text):
-            return [mixed([whole, fingerprint(link)])] if link and text.core else []
+            if is_telling(text):
+                return [fingerprint(f"{few_words} {text.mentions}")]
+            return [fingerprint(f"{few_words} {link}")] if link and text.core else []
         words = text.words
         heavy = [fingerprint(word) for word in words if word not in repeats.LIGHT]
         keys = [whole, mixed(heavy[: repeats.LEAD])]
@@ -334,7 +353,7 @@ class PlainIndex:
             + sorted(set(pairs), key=lambda pair: (self._seen[pair % repeats.COUNTERS], pair))[: repeats.MOST_PAIRS]
         )
 
-    def _decide(self, post: Posting, text: Normal, keys: list[int]) -> RepeatDecision | None:
+    def _decide(self, post: Posting, text: Normal, keys: list[int], few_words: str) -> RepeatDecision | None:
         best: RepeatDecision | None = None
         highest = -1.0
         for number in self._candidates(keys):
@@ -342,7 +361,13 @@ class PlainIndex:
             if abs(leader.created_at - post.created_at) > self._window or leader.post in post.apart:
                 continue
             if len(keys) == 1:
-                return same_link(post, leader.post)
+                is_own = post.source and post.source == leader.source
+                if leader.few_words != few_words or (is_own and not (post.link and post.link == leader.link)):
+                    continue
+                if not is_telling(text):
+                    return same_link(post, leader.post)
+                labels = frozenset(text.labels) ^ frozenset(leader.text.labels)
+                return RepeatDecision(post.id, leader.post, *verdict(_NONE, len(text.words), labels, False))
             found = difference(text, leader.text)
             if found is None:
                 if post.id not in self.contradicted and contradicts(text, leader.text):
@@ -366,8 +391,10 @@ class PlainIndex:
         shared = Counter(number for key in keys for number in self._by_key.get(key, ()) if number in self._leaders)
         return sorted(shared, key=lambda number: (-shared[number], number))[: repeats.MOST_COMPARED]
 
-    def _lead(self, post: Posting, text: Normal, keys: list[int]) -> None:
-        self._leaders[self._number] = _Leader(post.id, self._number, post.created_at, text, post.source)
+    def _lead(self, post: Posting, text: Normal, keys: list[int], few_words: str) -> None:
+        self._leaders[self._number] = _Leader(
+            post.id, self._number, post.created_at, text, post.source, post.link, few_words
+        )
         for key in keys:
             self._by_key.setdefault(key, deque(maxlen=repeats.LEADERS_PER_KEY)).append(self._number)
         self._number += 1

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from unicodedata import normalize
 
 from headwater.dedup import story_rules
-from headwater.dedup.normal import CJK, normal, spelled
+from headwater.dedup.normal import CJK, COMMON, normal, spelled
+from headwater.dedup.normal import EVERYDAY as LISTED
 from headwater.dedup.repeats import Posting
 from headwater.dedup.story_rules import StoryRules
 
@@ -17,7 +18,7 @@ LINK = re.compile(r"https?:\S+|www\.\S+")
 SIGN = re.compile(f"[{CJK}]")
 # Before a post was seen, each word is thought to be in so many; after so many posts, in half as many.
 UNKNOWN, FEW_SEEN = 15.0, 100.0
-EVERYDAY = story_rules.EVERYDAY | {word.removesuffix("s") for word in story_rules.EVERYDAY}
+EVERYDAY = LISTED | {word.removesuffix("s") for word in LISTED}
 # Dots that set thousands apart make no version.
 VERSION = re.compile(r"(?!\d+(\.\d{3})+$)\d+(\.\d+){2,}")
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
@@ -44,7 +45,7 @@ def terms_in(core: str) -> list[str]:
         if is_sign and not before:
             term = ""
         before = word if is_sign else ""
-        if term and term not in story_rules.COMMON and (len(term) > 1 or term.isdigit()):
+        if term and term not in COMMON and (len(term) > 1 or term.isdigit()):
             terms.append(term)
     return list(dict.fromkeys(terms))
 
@@ -64,12 +65,12 @@ def is_unlisted(title: str, text: str) -> bool:
     words = [word for word in (*normal(title).core.split(), *spelled(lead).split()) if not SIGN.fullmatch(word)]
     some = [word for word in words if len(word) > 1 or word.isdigit()]
     is_marked = any(word in listed.split() for word in some for listed in story_rules.LANGUAGES)
-    return len(some) >= 8 and not is_marked and sum(word in story_rules.COMMON for word in some) <= 1
+    return len(some) >= 8 and not is_marked and sum(word in COMMON for word in some) <= 1
 
 
 def stem(word: str) -> str:
     """The word without the ending of a plural or of a verb's third person, if it is an English one and not short."""
-    if word in story_rules.COMMON or len(word) < 4 or not word.endswith("s") or not word.isascii():
+    if word in COMMON or len(word) < 4 or not word.endswith("s") or not word.isascii():
         return word
     if word.endswith(("ss", "us", "is")):
         return word

@@ -57,6 +57,7 @@ def same(one: str, other: str) -> Verdict | None:
         ("Harbour bridge opens to traffic", "Harbour bridge opens to traffic - Coast and Sea", "what follows it"),
         ("港口大桥今天正式通车", "港口大桥今天正式通车了", "a small word"),
         ("Fares rise by $12 on all ferries", "Fares rise by 12 on all ferries", "same text"),
+        ("Ferry fares rise by 12% in spring", "Ferry fares rise by 12 in spring", "same text"),
     ],
 )
 def test_the_same_text_is_recognised_and_the_difference_said(one: str, other: str, why: str) -> None:

@@ -165,6 +165,60 @@ def test_few_words_are_repeated_only_about_the_same_link(new_index: NewIndex) ->
     assert (found.leader, found.why) == (1, "same words and same link")
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "why"),
+    [
+        # C1
+        ("Harbour bridge reopens", "Harbour bridge reopens", "same text"),
+        ("Harbour bridge reopens", "RT @coast: Harbour bridge reopens", "same text but for being passed on"),
+        ("Harbour bridge reopens", "The harbour bridge reopens!", "same text"),
+        ("Okafor道歉", "Okafor道歉了", "same text"),
+        (
+            "Harbour bridge reopens on Sunday morning",
+            "Harbour bridge reopens…",
+            "same text but for its end, which is cut off",
+        ),
+    ],
+)
+def test_few_words_that_somebody_else_wrote_as_well_are_a_repeat(
+    new_index: NewIndex, one: str, other: str, why: str
+) -> None:
+    index = new_index()
+    index.add(Posting(1, one, source=1))
+    found = index.add(Posting(2, other, source=2))
+    assert found is not None
+    assert (found.leader, found.why) == (1, why)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Happy Thanksgiving everyone!", "Happy Thanksgiving everyone!"),
+        ("Weekly discussion thread", "Weekly discussion thread"),
+        ("Scheduled maintenance", "Scheduled maintenance"),
+        ("Version 2.0", "Version 2.0"),
+        ("Good morning, friends", "Good morning, friends"),
+        ("谢谢大家", "谢谢大家"),
+        ("Harbour bridge reopens", "Harbour bridge closes"),
+        ("@mira see the harbour bridge", "@jonas see the harbour bridge"),
+        ("New harbour…", "New harbour bridge opens to traffic"),
+    ],
+)
+def test_few_words_that_anybody_writes_or_that_differ_are_no_repeat(new_index: NewIndex, one: str, other: str) -> None:
+    index = new_index()
+    index.add(Posting(1, one, source=1))
+    assert index.add(Posting(2, other, source=2)) is None
+
+
+def test_a_source_that_writes_the_same_few_words_again_has_a_series(new_index: NewIndex) -> None:
+    index = new_index()
+    index.add(Posting(1, "Harbour bridge diary", source=1, link="https://example.org/a"))
+    assert index.add(Posting(2, "Harbour bridge diary", source=1, link="https://example.org/b")) is None
+    found = index.add(Posting(3, "Harbour bridge diary", source=1, link="https://example.org/a"))
+    assert found is not None
+    assert found.leader == 1
+
+
 def test_an_index_that_is_rebuilt_decides_as_before(new_index: NewIndex) -> None:
     posts = some_posts(400)
     index = new_index()

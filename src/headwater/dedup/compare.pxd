@@ -2,10 +2,10 @@
 cimport cython
 
 cdef int ADDRESSED_CONTENT, CUT_WITHOUT_DOTS, LEAST_CONTENT, LEAST_CUT, LEAD, LONG, LONGEST_WORD, MOST_RUNS, NUMBERED, RUN
-cdef int SIGN_CONTENT, WORD_CONTENT
+cdef int SIGN_CONTENT, WORD_CONTENT, CUT_CONTENT
 cdef double LEAST_OVERLAP
 cdef int IS_LIGHT, IS_TURNING, IS_SIGN, HAS_DIGIT
-cdef int CUT, TORN, ARTICLE, BY_LINK, GONE
+cdef int CUT, TORN, ARTICLE, BY_LINK, GONE, BY_WORDS
 cdef unsigned long long FNV_START, FNV_PRIME, GOLDEN, ALL_BITS
 cdef unsigned int SLOTS
 cdef unsigned long long[::1] KNOWN
@@ -48,7 +48,7 @@ cdef int length(Text text, int word) noexcept nogil
 cdef bint same_bytes(Text a, int a_start, Text b, int b_start, int count) noexcept nogil
 cdef bint begins_with(Text a, int i, Text b, int j) noexcept nogil
 cdef int currency_length(Text text, int word) noexcept nogil
-cdef bint lacks_currency(Text a, int i, Text b, int j) noexcept nogil
+cdef bint lacks_unit(Text a, int i, Text b, int j) noexcept nogil
 cdef bint same_word(Text a, int i, Text b, int j) noexcept nogil
 @cython.locals(value="unsigned int", count=int)
 cdef int spread(Text text, int word) noexcept nogil
@@ -60,7 +60,7 @@ cdef bint is_joined(Text a, int i, Text b, int j) noexcept nogil
 cdef bint is_extra(Text a, int i, Text b, int j) noexcept nogil
 cdef bint all_light(Text text, int start) noexcept nogil
 cdef bint may_miss(int rest, Text shorter, Text longer) noexcept nogil
-@cython.locals(i=int, j=int, slips=int, light=int)
+@cython.locals(i=int, j=int, slips=int, light=int, least=int)
 cdef bint small_difference(Text a, Text b, Comparison found) noexcept nogil
 cdef bint same_audience(Text a, Text b) noexcept nogil
 cdef bint same_numbers(Text shorter, Text longer) noexcept nogil

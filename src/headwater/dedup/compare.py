@@ -13,6 +13,7 @@ from array import array
 from headwater.dedup.normal import TURNING_WORDS
 from headwater.dedup.repeats import (
     ADDRESSED_CONTENT,
+    CUT_CONTENT,
     CUT_WITHOUT_DOTS,
     LEAD,
     LEAST_CONTENT,
@@ -32,7 +33,7 @@ from headwater.dedup.repeats import (
 # What kind of word it is.
 IS_LIGHT, IS_TURNING, IS_SIGN, HAS_DIGIT = 1, 2, 4, 8
 # What is known of a text.
-CUT, TORN, ARTICLE, BY_LINK, GONE = 1, 2, 4, 8, 16
+CUT, TORN, ARTICLE, BY_LINK, GONE, BY_WORDS = 1, 2, 4, 8, 16, 32
 
 FNV_START, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 GOLDEN = 0x9E3779B97F4A7C15
@@ -40,20 +41,28 @@ ALL_BITS = (1 << 64) - 1
 SLOTS = 1024
 
 
-def _known_words() -> tuple[array[int], bytes]:
-    """The fingerprints of the light and the turning words, as a hash table, and which they are."""
-    hashes, kinds = array("Q", bytes(8 * SLOTS)), bytearray(SLOTS)
-    for word in sorted(LIGHT | TURNING_WORDS):
+def table_of(listed: frozenset[str], slots: int) -> array[int]:
+    """A hash table of words' fingerprints."""
+    hashes = array("Q", bytes(8 * slots))
+    for word in sorted(listed):
         value = fingerprint(word)
-        slot = value % SLOTS
+        slot = value % slots
         while hashes[slot]:
-            slot = (slot + 1) % SLOTS
+            slot = (slot + 1) % slots
         hashes[slot] = value
-        kinds[slot] = (IS_LIGHT if word in LIGHT else 0) | (IS_TURNING if word in TURNING_WORDS else 0)
-    return hashes, bytes(kinds)
+    return hashes
 
 
-KNOWN, KNOWN_KINDS = _known_words()
+def _kinds_in(hashes: array[int]) -> bytes:
+    """For each slot of a table of words whether that is a light word, or one that turns a meaning round."""
+    kinds = {fingerprint(word): IS_LIGHT for word in LIGHT}
+    for word in TURNING_WORDS:
+        kinds[fingerprint(word)] = kinds.get(fingerprint(word), 0) | IS_TURNING
+    return bytes(kinds.get(value, 0) for value in hashes)
+
+
+KNOWN = table_of(LIGHT | TURNING_WORDS, SLOTS)
+KNOWN_KINDS = _kinds_in(KNOWN)
 
 
 class Text:
@@ -259,23 +268,24 @@ def currency_length(text: Text, word: int) -> int:
     return 0
 
 
-def lacks_currency(a: Text, i: int, b: Text, j: int) -> bool:
-    """Whether word j of `b` is word i of `a` without its currency."""
+def lacks_unit(a: Text, i: int, b: Text, j: int) -> bool:
+    """Whether word j of `b` is word i of `a` without its currency, or without its percent sign."""
     sign = currency_length(a, i)
-    if sign == 0 or length(a, i) - sign != length(b, j):
+    percent = 1 if a.data[a.ends[i] - 1] == 0x25 else 0
+    if sign + percent == 0 or length(a, i) - sign - percent != length(b, j):
         return False
     return same_bytes(a, a.starts[i] + sign, b, b.starts[j], length(b, j))
 
 
 def same_word(a: Text, i: int, b: Text, j: int) -> bool:
-    """Whether two words are one: a price may lack its currency, and a torn word its end."""
+    """Whether two words are one: a number may lack its currency or its percent sign, a torn word its end."""
     if a.hashes[i] == b.hashes[j]:
         return True
     if a.flags & TORN and i == a.total - 1 and begins_with(b, j, a, i):
         return True
     if b.flags & TORN and j == b.total - 1 and begins_with(a, i, b, j):
         return True
-    return lacks_currency(a, i, b, j) or lacks_currency(b, j, a, i)
+    return lacks_unit(a, i, b, j) or lacks_unit(b, j, a, i)
 
 
 def spread(text: Text, word: int) -> int:
@@ -392,7 +402,8 @@ def small_difference(a: Text, b: Text, found: Comparison) -> bool:
     if all_light(a, i) and all_light(b, j) and a.size == a.total and b.size == b.total:
         left, right, light = 0, 0, light + left + right
     shorter = min(a.total, b.total)
-    if slips > 1 + shorter // 12 or light > 1 + shorter // 8 or content(a, i, LEAST_CONTENT) < LEAST_CONTENT:
+    least = CUT_CONTENT if a.flags & CUT else LEAST_CONTENT
+    if slips > 1 + shorter // 12 or light > 1 + shorter // 8 or content(a, i, least) < least:
         return False
     if (left and not may_miss(left, b, a)) or (right and not may_miss(right, a, b)):
         return False

@@ -109,6 +109,99 @@ FUNCTION_WORDS = words(
 )
 FUNCTION_SIGNS = words("了 的 吧 啊 呢 啦 呀 哦 嘛 哈 就")
 
+# Words that any two headlines may share. Rarer ones weigh little by themselves once enough posts have been seen.
+COMMON = words(
+    " a about after again against all also am amid among an and any are around as at away back be became because been"
+    " before behind being between both but by came can come could day days did do does doesnt doing done dont down"
+    " during each even ever every few first for from get gets getting give go goes going gone got had has have having"
+    " he her here him himself his how i if im in into is isnt it its itself just keep last less let like look made"
+    " make makes making many may me might more most much must my near never new next no not now of off on once one"
+    " only onto or other our out over own per put said same saw say saying says see she should since so some still"
+    " such take takes than that the their them then there these they thing things this those though three through to"
+    " today told tomorrow tonight too took two under until up upon us use used very via vs want wants was wasnt way we"
+    " week well went were what when where which while who whom whose why will with within without wont would year"
+    " years yes yet yesterday you your monday tuesday wednesday thursday friday saturday sunday amp rt january"
+    " february march april june july august september october november december jan feb mar apr jun jul aug sep sept"
+    " oct nov dec"
+    # German, Dutch, Swedish, Danish, Norwegian
+    " der das den dem des ein eine einen einem einer eines und oder nicht auch ist sind wird werden wurde wurden hat"
+    " haben im am zum zur bei beim nach von vom vor aus auf mit für über unter gegen durch ohne bis als wie wenn dass"
+    " sich er sie wir ihr sein seine ihre noch nur schon jetzt mehr sehr kein keine het een van voor niet maar ook"
+    " zijn wordt worden naar bij uit dat dit deze aan om te meer geen nog wel och att det som på är av för inte ett"
+    " till har var ska blir efter vid mot sig han hon af til ikke og ikkje fra"
+    # Spanish, Portuguese, Italian, French, Catalan, Romanian
+    " el la los las lo un una unos unas de del al en y o que se su sus por para con como más pero no es fue ser está"
+    " han ha hay este esta estos estas ese esa sobre entre desde hasta tras ya muy le les nos también cuando donde um"
+    " uma do da dos das em na nas ao aos à às e ou não mais mas pelo pela com sem seu sua seus suas é foi são ele ela"
+    " isso após até já também quando il gli i uno di dello della dei degli delle nel nella nei nelle dal dalla dai sul"
+    " sulla che è sono stato non più anche ma fra tra si suo alla allo agli alle dopo ancora l du des au aux et où ne"
+    " pas est sont été elle ils elles ce cet cette ces sa ses leur leurs qui dans avec sans sous vers chez plus après"
+    " avant d n s c qu j je nous vous tout tous fait els amb per és dels pels și nu din cu mai pe unei unui sunt"
+    # Polish, Czech, Slovak, Croatian, Hungarian, Finnish, Turkish
+    " w z na do nie się jest są i o od po za dla że jak ale już przez przed pod nad oraz czy co to ten ta tym tej ma"
+    " jego jej ich był była było być może także tylko ze ve se je jsou není byl byla bylo aby jako podle už také při"
+    " pro sa su nije što ili kod iz sve bio bila biti koji koja koje az és hogy nem egy meg is már csak volt ja ei oli"
+    " että hän ovat myös kun mutta bir bu da de için ile çok daha gibi olarak olan değil ne en kadar sonra önce ise"
+    " oldu"
+    # Russian, Ukrainian, Greek
+    " и в во не на с со что как по из за от к о у для до это его ее её их он она они был была было были быть или но а"
+    " же бы также при под после только еще ещё уже все всё і й та що з зі із від про як це його її їх або але під"
+    " після також ще вже був була було ο η το οι τα του της των τον την τους τις και να με για από στο στη στην στον"
+    " στα σε που δεν θα είναι ότι ως κατά μετά"
+    # Arabic, Persian, Urdu, Hebrew, Hindi, Bengali
+    " في من على إلى عن مع أن إن لا ما هذا هذه ذلك التي الذي بعد قبل كان كانت و أو ثم قد لم لن بين حتى عند هو هي كل به"
+    " از در که را با این آن برای است شد می تا یک بر هم نیز شده خود کرد بود کا کی کے کو سے میں ہے ہیں کیا نے پر اور یہ"
+    " وہ بھی ہو گیا گئی گئے تھا تھی تھے نہیں ایک ہی کر کرنے ہوا ہوئی تو جو של את על עם לא זה זו הוא היא הם גם כי אל או"
+    " כל אחרי לפני יש אין का की के को से में है हैं था थी थे ने पर और यह वह भी हो गया गई नहीं एक ही कर लिए तो जो इस उस"
+    " ও এই একটি থেকে করে না"
+    # Indonesian, Malay, Vietnamese, Filipino, Swahili
+    " yang dan di ke dari untuk dengan pada ini itu tidak akan ada adalah juga dalam oleh sudah bisa saat telah và của"
+    " là có cho không được trong với các một những đã này khi người ở ra vào ang ng mga sa ay na at ito hindi ya wa"
+    " kwa katika ni hii"
+)
+
+# Words that posts of many kinds are made of, in English. Several of them, without a rarer one, make no story.
+EVERYDAY = words(
+    " able accept according action add address admit agree aim air allow almost already always amazing announce"
+    " announced announcement annual another answer app appear area arrive article ask attack attend author award"
+    " awesome bad ban based beat beautiful become begin behind best better big bill birthday black blog board body"
+    " book boss break bring brings build building business buy call called car card care case cause celebrate center"
+    " central centre champion chance change check chief child children choose city claim class clear close club coach"
+    " coming comment community company concern congratulation congrat continue conversation cost council country"
+    " couple course court create crew crisis crowd cut daily date dead deal death debut decide decision defend delay"
+    " demand detail die died different director discuss doctor draw dream drop early easy edition election email end"
+    " energy enjoy entry episode event everyone everything exclusive expect expected express extra eye face fail fall"
+    " family fan fans fast favourite favorite fear feature feel fight film final finally find fire follow food force"
+    " forward four five six seven eight nine ten found free friend full fun fund future game girl glad goal gold good"
+    " government great group grow guest guide half hand happen happened happy hard head health hear heart help high"
+    " history hit hold holiday home honor honour hope host hot hour house huge human idea important include industry"
+    " info information inside interest interview issue item job join joined key kid kill killed know lack large late"
+    " later latest launch law lead leader learn leave left life light line link list listen live local long lose loss"
+    " lost lot love low main major man market match maybe mayor mean meet meeting member men message million minister"
+    " minute miss moment money month morning move movie music name nation national need news night notice number offer"
+    " office officer official old online open opens order part party pass past pay people person photo pic picture"
+    " plan play player pleased pleasure please point police policy poll post power president press price pride problem"
+    " project proud public question quick race raise rate reach read reader ready real reason recap recent record"
+    " recovery release released remember report reporter resident rest result return reveal review right rise road"
+    " role rule run sale school score season second secret sell send senior serious serve service set share short show"
+    " side sign small social special speech speed speedy spend sport staff stage stand star start state statement"
+    " station stay stop story street strong student submitted success suffer summer support sure surprise survey"
+    " system talk talking team test thank thanks thought time tip title together top topic total town trial trip"
+    " trouble true try turn update urge victory video view visit visiting voice vote wait walk war warn watch week"
+    " weekend welcome white whole win winner wins winter wish wishing woman women won wonderful word work worker"
+    " working world worry write wrong young"
+)
+
+# What greetings, answers, series, service messages and release notes are made of, in English: without another word, two
+# that are the same do not speak of the same thing.
+CHATTER = words(
+    " agreed bless bug bugs bye changelog chapter cheers christmas correct degraded digest disruption discussion easter"
+    " eid episode exactly fix fixed fixes goodbye halloween hanukkah hello hey hi hotfix improvement improvements"
+    " incident indeed intro introducing investigating lol maintenance merry minor monitoring monthly motivation newbie"
+    " newsletter noel nope ok okay omg outage part patch prayers ramadan resolved roundup scheduled sorry status test"
+    " testing thanksgiving thread tune tuned untitled upgrade valentine version weekly wow xmas yeah yep"
+)
+
 # Words that turn a meaning round, or count. A letter more or less in one of them is never a slip of the finger.
 TURNING_WORDS = words(
     "not no nor never none cant cannot wont dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt shouldnt"

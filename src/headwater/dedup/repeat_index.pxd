@@ -2,25 +2,18 @@
 cimport cython
 
 from headwater.dedup.compare cimport (
-    ARTICLE, BY_LINK, CUT, GONE, IS_LIGHT, TORN, Comparison, Text, content, lead_key, measure, mix, read_words,
+    ARTICLE, BY_LINK, BY_WORDS, CUT, GONE, IS_LIGHT, Comparison, Text, content, lead_key, measure, mix, read_words,
     same_text, score,
 )
+from headwater.dedup.repeat_batch cimport Batch, hash_without_light, telling_words
 from headwater.dedup.contradictions cimport contradicts
 
 cdef int LEADERS_PER_KEY, MOST_COMPARED, MOST_PAIRS, MOST_RUN_KEYS, MOST_CANDIDATES
-cdef int LEAST_CONTENT, MOST_RUNS, NUMBERED
+cdef int CUT_CONTENT, LEAST_CONTENT, TELLING_CONTENT, TELLING_WORDS, MOST_RUNS, NUMBERED
 cdef double OWN_OVERLAP
 cdef unsigned long long LOW_HALF, LAST_COUNTER
 cdef int ALONE, LEADS
 cdef int RECORD, SMALL, POST, START, END, WHOLE, MENTIONS, CREATED_AT, SOURCE, WORDS, HEAD, TAIL, RUNS, RUN_COUNT, FLAGS
-
-cdef class Batch:
-    cdef int size, longest, letters
-    cdef unsigned char[::1] text, flags
-    cdef int[::1] starts, ends, first, apart_end, counts
-    cdef long long[::1] ids, apart, leaders, contradicted, sources
-    cdef double[::1] created_at, overlaps
-    cdef unsigned long long[::1] mentions, links
 
 cdef class RepeatIndex:
     cdef double window, threshold
@@ -48,7 +41,10 @@ cdef class RepeatIndex:
 
 cdef void decide_all(RepeatIndex index, Batch batch) noexcept nogil
 cdef void read_post(RepeatIndex index, Batch batch, int at) noexcept nogil
+@cython.locals(words=int, found=int, telling=int)
 cdef int find_keys(RepeatIndex index, Batch batch, int at) noexcept nogil
+@cython.locals(by=int, is_enough=cython.bint, with_them="unsigned long long")
+cdef int few_words_key(RepeatIndex index, Batch batch, int at, int telling) noexcept nogil
 @cython.locals(before="unsigned long long", kept=int)
 cdef int rarest_pairs(RepeatIndex index) noexcept nogil
 @cython.locals(times="unsigned int", place=int)
@@ -60,6 +56,8 @@ cdef int add_candidate(RepeatIndex index, long long number, int count) noexcept 
 cdef long long next_candidate(RepeatIndex index, int count) noexcept nogil
 @cython.locals(highest=double, compared=int, is_own=cython.bint)
 cdef bint choose(RepeatIndex index, Batch batch, int keys, int at) noexcept nogil
+@cython.locals(flags=int, is_own=cython.bint)
+cdef bint repeats_few_words(RepeatIndex index, Batch batch, long long number, int at) noexcept nogil
 cdef bint is_apart(Batch batch, int at, long long post) noexcept nogil
 @cython.locals(first="long long")
 cdef void read_leader(RepeatIndex index, long long number) noexcept nogil

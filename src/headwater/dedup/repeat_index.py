@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
 
 from headwater.dedup.arrays import Row, grown, seen_as, shrunk, zeros
 from headwater.dedup.normal import Trimmed, trimmed_post
+from headwater.dedup.repeat_batch import Batch
 from headwater.dedup.repeats import (
     COUNTERS,
+    CUT_CONTENT,
     HOUR,
     LEADERS_PER_KEY,
     LEAST_CONTENT,
@@ -26,17 +27,17 @@ from headwater.dedup.repeats import (
     MOST_RUNS,
     NUMBERED,
     OWN_OVERLAP,
+    TELLING_CONTENT,
+    TELLING_WORDS,
     WINDOW_HOURS,
     Difference,
     Posting,
     RepeatDecision,
     in_batches,
-    mentions_of,
     repost,
     same_link,
     verdict,
 )
-from headwater.dedup.spelling import Spelling
 
 try:
     import cython
@@ -47,10 +48,10 @@ if not cython.compiled:
     from headwater.dedup.compare import (
         ARTICLE,
         BY_LINK,
+        BY_WORDS,
         CUT,
         GONE,
         IS_LIGHT,
-        TORN,
         Comparison,
         Text,
         content,
@@ -62,6 +63,7 @@ if not cython.compiled:
         score,
     )
     from headwater.dedup.contradictions import contradicts
+    from headwater.dedup.repeat_batch import hash_without_light, telling_words
 
 IS_COMPILED: bool = cython.compiled
 
@@ -78,33 +80,6 @@ RECORD = 10
 POST, START, END, WHOLE, MENTIONS, CREATED_AT, SOURCE = range(7)
 WORDS, HEAD, TAIL, RUNS, RUN_COUNT, FLAGS = range(14, 20)
 SMALL = 2 * RECORD
-
-
-class Batch:
-    """Posts to decide about, their words, and what was decided: a leader's number and what differs, in five counts.
-
-    `longest` is how many words the longest has, `letters` how many bytes all words take.
-    """
-
-    def __init__(self, posts: Sequence[Posting], texts: Sequence[Trimmed]) -> None:
-        spelling = Spelling([part for text in texts for part in text[:3]])
-        self.text, self.starts, self.ends, self.first = spelling.text, spelling.starts, spelling.ends, spelling.first
-        self.size = len(posts)
-        self.ids = array("q", [post.id for post in posts])
-        self.sources = array("q", [post.source for post in posts])
-        self.created_at = array("d", [post.created_at for post in posts])
-        self.mentions = array("Q", [mentions_of(text) for text in texts])
-        self.links = array("Q", [hash(post.link) & ALL_BITS if post.link else 0 for post in posts])
-        self.flags = bytearray([CUT * text.cut | TORN * text.torn for text in texts])
-        self.apart = array("q", [0, *(leader for post in posts for leader in post.apart)])
-        self.apart_end = array("i", accumulate((len(post.apart) for post in posts), initial=1))
-        self.leaders = array("q", bytes(8 * len(posts)))
-        self.counts = array("i", bytes(4 * 5 * len(posts)))
-        self.overlaps = array("d", bytes(8 * len(posts)))
-        self.contradicted = array("q", bytes(8 * len(posts)))
-        words = spelling.first[3 * len(posts)]
-        self.longest = max((end - first for first, end in pairwise(spelling.first[::3])), default=0)
-        self.letters = spelling.ends[words - 1] if words else 0
 
 
 class RepeatIndex:
@@ -192,7 +167,8 @@ class RepeatIndex:
             return same_link(post, leader)
         slips, light, rest, cut, words = [batch.counts[5 * row + at] for at in range(5)]
         labels = frozenset(text.labels).symmetric_difference(self.labels.get(number, ()))
-        other_audience = batch.mentions[row] != self.hashes[number * RECORD + MENTIONS]
+        is_short = self.small[number * SMALL + FLAGS] & BY_WORDS
+        other_audience = not is_short and batch.mentions[row] != self.hashes[number * RECORD + MENTIONS]
         found = Difference(slips, light, rest, bool(cut), batch.overlaps[row])
         return RepeatDecision(post.id, leader, *verdict(found, words, labels, other_audience))
 
@@ -247,9 +223,6 @@ def decide_all(index: RepeatIndex, batch: Batch) -> None:
         keys = find_keys(index, batch, at)
         if keys == 0:
             continue
-        index.new.whole = index.keys[0]
-        if keys == 1:
-            index.new.flags |= BY_LINK
         if not choose(index, batch, keys, at):
             lead(index, batch, keys, at)
             batch.leaders[at] = LEADS
@@ -268,11 +241,12 @@ def read_post(index: RepeatIndex, batch: Batch, at: int) -> None:
 
 def find_keys(index: RepeatIndex, batch: Batch, at: int) -> int:
     """What a post is found by, the whole text first. Returns how many keys there are; 0: it is never compared."""
-    if content(index.new, index.new.size - index.new.tail, LEAST_CONTENT) < LEAST_CONTENT:
-        if batch.links[at] == 0 or index.new.size == 0:
-            return 0
-        index.keys[0] = mix(mix(0, index.new.whole), batch.links[at])
-        return 1
+    words = index.new.size - index.new.tail
+    found = content(index.new, words, LEAST_CONTENT)
+    if found < LEAST_CONTENT:
+        telling = telling_words(index.new, words)
+        if telling < TELLING_WORDS or found < CUT_CONTENT or not index.new.flags & CUT:
+            return few_words_key(index, batch, at, telling)
     index.keys[0] = index.new.whole
     index.keys[1] = lead_key(index.new)
     if not index.new.flags & ARTICLE:
@@ -281,6 +255,20 @@ def find_keys(index: RepeatIndex, batch: Batch, at: int) -> int:
     for each in range(keys):
         index.keys[2 + each] = index.new.runs[each]
     return 2 + keys
+
+
+def few_words_key(index: RepeatIndex, batch: Batch, at: int, telling: int) -> int:
+    """Few words are found as a whole only: with whom they speak to if so many tell something that it is enough,
+    otherwise with the link that they are about. The link is remembered in place of the audience."""
+    is_enough = telling and content(index.new, index.new.size, TELLING_CONTENT) >= TELLING_CONTENT
+    by = BY_WORDS if is_enough or telling >= TELLING_WORDS else BY_LINK
+    with_them = index.new.mentions if by == BY_WORDS else batch.links[at]
+    if index.new.size == 0 or (by == BY_LINK and with_them == 0):
+        return 0
+    index.new.flags |= by
+    index.new.whole, index.new.mentions = hash_without_light(index.new), batch.links[at]
+    index.keys[0] = mix(mix(0, index.new.whole), with_them)
+    return 1
 
 
 def rarest_pairs(index: RepeatIndex) -> int:
@@ -377,8 +365,8 @@ def choose(index: RepeatIndex, batch: Batch, keys: int, at: int) -> bool:
             continue
         if is_apart(batch, at, index.numbers[number * RECORD + POST]):
             continue
-        if (flags | index.new.flags) & BY_LINK:
-            if flags & index.new.flags & BY_LINK and index.hashes[number * RECORD + WHOLE] == index.new.whole:
+        if (flags | index.new.flags) & (BY_LINK | BY_WORDS):
+            if repeats_few_words(index, batch, number, at):
                 batch.leaders[at] = number
                 return True
             continue
@@ -395,6 +383,15 @@ def choose(index: RepeatIndex, batch: Batch, keys: int, at: int) -> bool:
             highest = likeness
             answer(index, batch, at, number)
     return highest >= 0.0
+
+
+def repeats_few_words(index: RepeatIndex, batch: Batch, number: int, at: int) -> bool:
+    """Whether few words are a leader's. A source that repeats its own has a series, unless the link is the same."""
+    flags = index.small[number * SMALL + FLAGS] & index.new.flags
+    if not flags & (BY_LINK | BY_WORDS) or index.hashes[number * RECORD + WHOLE] != index.new.whole:
+        return False
+    is_own = batch.sources[at] != 0 and index.numbers[number * RECORD + SOURCE] == batch.sources[at]
+    return not is_own or (batch.links[at] != 0 and index.hashes[number * RECORD + MENTIONS] == batch.links[at])
 
 
 def is_apart(batch: Batch, at: int, post: int) -> bool:

@@ -21,12 +21,17 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from headwater.dedup.normal import FUNCTION_SIGNS, FUNCTION_WORDS, Trimmed
+from headwater.dedup.normal import CHATTER, COMMON, EVERYDAY, FUNCTION_SIGNS, FUNCTION_WORDS, Trimmed
 
 # "Thank you!" says nothing twice. There have to be four different words of meaning; a sign counts a bit less than one.
 WORD_CONTENT = 5
 SIGN_CONTENT = 4
 LEAST_CONTENT = 4 * WORD_CONTENT
+# Fewer are enough if somebody else has written exactly the same, with so many words that are none of every day: two, or
+# one beside this much. And so many if dots say that the rest is missing.
+TELLING_WORDS = 2
+TELLING_CONTENT = WORD_CONTENT + 2 * SIGN_CONTENT
+CUT_CONTENT = 3 * WORD_CONTENT
 # From so many words on a text is an article; two signs are a word here.
 LONG = 64
 # Up to so many words, an article's numbers are compared as well.
@@ -48,6 +53,8 @@ LEAST_OVERLAP = 0.5
 OWN_OVERLAP = 0.9
 
 LIGHT = FUNCTION_WORDS | FUNCTION_SIGNS
+# Words that tell nothing by themselves.
+UNTELLING = COMMON | EVERYDAY | {f"{word}s" for word in EVERYDAY} | CHATTER
 _64_BITS = (1 << 64) - 1
 
 HOUR = 3600

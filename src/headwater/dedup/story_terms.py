@@ -12,11 +12,9 @@ from __future__ import annotations
 from array import array
 
 from headwater.dedup.arrays import HashTable
-from headwater.dedup.normal import words
+from headwater.dedup.normal import COMMON, EVERYDAY, words
 from headwater.dedup.spelling import Spelling
 from headwater.dedup.story_rules import (
-    COMMON,
-    EVERYDAY,
     EVERYDAY_EVIDENCE,
     LANGUAGES,
     LEAD_WEIGHT,
