@@ -307,7 +307,18 @@ def _few(count: int) -> str:
 
 def why_folded(member: ShownMember) -> str:
     """Says why a post is in a story."""
-    return member.why or _("the first that arrived")
+    if not member.why:
+        return _("the first that arrived")
+    return _why_told(member.why, member.score) if member.rule == "story" else member.why
+
+
+def _why_told(why: str, score: float) -> str:
+    """Says why a post tells a story. What is stored is `shares: WORDS; SCORE`, or why two stories became one."""
+    reason, percent = why.rpartition("; ")[0] or why, f"{number(100 * score)} %"
+    if reason.startswith("shares: "):
+        words = _("shares {words} ({percent} likely the same event)")
+        return words.format(words=reason.removeprefix("shares: "), percent=percent)
+    return _("several posts could be in either of two stories ({percent} likely one event)").format(percent=percent)
 
 
 def undone_by(parted: PartedStory) -> str:
@@ -328,11 +339,14 @@ def past_decision(one: PastDecision) -> str:
         return _("The story was undone by hand.")
     if one.action == "parted":
         return _("Post {post} was taken out by hand.").format(post=one.post_id)
+    why, score = one.why or "", one.score or 0
     if one.action == "met":
-        words = _("The story of post {post} became part of this one: {why} ({score}).")
-        return words.format(post=one.post_id, why=one.why, score=number(one.score or 0, 2))
+        words = _("The story of post {post} became part of this one: {why}.")
+        return words.format(post=one.post_id, why=_why_told(why, score))
+    if one.rule == "story":
+        return _("Post {post} joined: {why}.").format(post=one.post_id, why=_why_told(why, score))
     words = _("Post {post} joined: {why} ({rule}, {score}).")
-    return words.format(post=one.post_id, why=one.why, rule=one.rule, score=number(one.score or 0, 2))
+    return words.format(post=one.post_id, why=why, rule=one.rule, score=number(score, 2))
 
 
 def _span(length: timedelta) -> str:
