@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from api.running import Running
 from fleet.taking_in import take_in
@@ -161,6 +161,22 @@ def test_a_power_price_that_changes_in_one_window_shows_in_the_other(headwater: 
     expect(page.get_by_role("row", name=re.compile("Good rigs"))).to_contain_text("0.0700")
     expect(page.get_by_label("Price of the coin, USD")).to_have_value("1"), "what was typed stays"
     expect(shown(page, "losing")).to_have_text("18 of 18")
+
+
+def test_a_change_between_loading_the_page_and_listening_is_shown(headwater: Running, opened: Open) -> None:
+    with_market(headwater)
+    good, _ = with_machines(headwater)
+    page = opened("/")
+
+    def change_first(route: Route) -> None:
+        changed = MinerChange(electricity_usd_per_kwh="0.07")
+        headwater.parts.db.write_now(miners.change, headwater.owner, good, changed, headwater.parts.now())
+        route.continue_()
+
+    page.route("**/api/live?*", change_first, times=1)
+    page.goto(headwater.url + "/fleet")
+
+    expect(page.get_by_role("row", name=re.compile("Good rigs"))).to_contain_text("0.0700")
 
 
 def test_a_silent_machine_needs_a_look(headwater: Running, opened: Open) -> None:

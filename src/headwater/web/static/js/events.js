@@ -1,8 +1,8 @@
 // Follows live events of some kinds (server-sent events) while the page is in front.
 const COME_AGAIN = 30_000;
 
-// `happened` is called for each event, `opened` for each new connection.
-export function followEvents(kinds, happened, opened) {
+// `look` is called for each event, and for each new connection: things may have changed before it was there.
+export function followEvents(kinds, look) {
   let source = null;
   let lastId = "";
 
@@ -10,11 +10,11 @@ export function followEvents(kinds, happened, opened) {
     if (source || document.hidden) return;
     const since = lastId ? `&last_event_id=${lastId}` : "";
     source = new EventSource(`/api/live?kinds=${kinds.join(",")}${since}`);
-    source.addEventListener("open", opened);
+    source.addEventListener("open", look);
     for (const kind of [...kinds, "reset"]) {
       source.addEventListener(kind, (event) => {
         lastId = event.lastEventId;
-        happened();
+        look();
       });
     }
     source.addEventListener("error", () => {

@@ -89,10 +89,5 @@ function takeOver() {
 export function watchFleet() {
   if (!document.querySelector("[data-fleet]")) return;
   takeOver();
-  // What changed while nobody looked at this page is loaded when somebody does.
-  let isFirst = !document.hidden;
-  followEvents(KINDS, refreshSoon, () => {
-    if (!isFirst) refreshSoon();
-    isFirst = false;
-  });
+  followEvents(KINDS, refreshSoon);
 }

@@ -75,5 +75,5 @@ export function keepLive() {
   stream = document.querySelector("[data-live]");
   if (!stream) return;
   takeOverNews();
-  followEvents(["post.stored"], lookSoon, lookSoon); // at first, for what came before we listened
+  followEvents(["post.stored"], lookSoon);
 }
