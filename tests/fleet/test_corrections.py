@@ -154,7 +154,7 @@ def test_trades_are_corrected_in_the_terminal(sqlite_url: str, tmp_path: Path) -
 
     run("trade", "buy", "5", "30000", "--key", "1")
     assert "Trade 2 does" in run("correct", "1", "buy", "0.5", "30000").stdout
-    assert "does not count" in run("cancel", "2", "--reason", "never was").stdout
+    assert "no longer counts" in run("cancel", "2", "--reason", "never was").stdout
     assert run("trades", "--json").stdout == ""
     assert run("cancel", "2").returncode != 0
 

@@ -181,7 +181,7 @@ def test_the_terminal_shows_what_was_undone_and_by_whom(headwater: Running) -> N
     assert "2 posts are separate now, and stay so." in run("undo", b)
     for named in (a, b):
         assert "Undone by owner" in run("show", named)
-    assert "told them apart" in run("explain", a, b)
+    assert "A person has separated them" in run("explain", a, b)
 
 
 def test_the_migration_keeps_what_was_undone_and_its_record(empty_url: str) -> None:

@@ -176,7 +176,7 @@ def test_an_empty_store_is_not_made_where_there_was_one(environ: dict[str, str],
 def test_a_damaged_file_is_said_everywhere(environ: dict[str, str], command: Callable[..., Ran]) -> None:  # H91
     file = Path(environ["HEADWATER_DATA_DIR"], "headwater.db")
     assert command("db", "upgrade").code == 0
-    assert "is whole" in command("doctor", HEADWATER_PORT="1").out
+    assert "is intact" in command("doctor", HEADWATER_PORT="1").out
     with file.open("r+b") as opened:
         opened.seek(4096 * 3)
         opened.write(b"\xa5" * (file.stat().st_size - 4096 * 6))

@@ -1,4 +1,4 @@
-"""Whether the parts of a deployment on several machines answer, and what to do about those that do not."""
+"""Checks whether the parts of a deployment on several machines answer, and says what to do if they do not."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _celery(celery: Any, queues: Sequence[str], now: Callable[[], datetime]) -> 
                 CLOCK_COMMAND, reply=True, timeout=PATIENCE_SECONDS, limit=len(taken) or None, connection=connection
             )
     except (OperationalError, OSError) as error:
-        advice = "Is it running, and is CELERY_BROKER_URL right? What is due waits in the store"
+        advice = "Start it, or correct CELERY_BROKER_URL. Due visits wait in the store"
         return [Finding("broker", False, f"{where} does not answer: {error}. {advice}")]
     by_queue = {queue: sum(queue in {one["name"] for one in mine} for mine in taken.values()) for queue in queues}
     answered_at = now()
@@ -116,7 +116,7 @@ def _queue(name: str, waiting: int, workers: int) -> Finding:
     if not workers:
         return Finding(f"queue {name}", False, f"{detail}: add it to CELERY_QUEUE_NAMES of a worker")
     if waiting > MOST_WAITING:
-        return Finding(f"queue {name}", False, f"{detail}: they are too few, or something keeps them. Start another")
+        return Finding(f"queue {name}", False, f"{detail}: the workers are too few or stuck. Start another")
     return Finding(f"queue {name}", True, detail)
 
 
@@ -124,9 +124,9 @@ def _due(late: Any) -> Finding:
     if isinstance(late, HeadwaterError):
         return Finding("schedule", False, late.detail)
     if not late:
-        return Finding("schedule", True, "no source is due for longer than 5 minutes")
-    advice = "Is a beat running (`celery -A headwater.work.celery_app beat --pidfile=`), and enough workers?"
-    return Finding("schedule", False, f"{late} sources are due for longer than 5 minutes. {advice}")
+        return Finding("schedule", True, "no source has been due for more than 5 minutes")
+    advice = "Start beat (`celery -A headwater.work.celery_app beat --pidfile=`) or more workers"
+    return Finding("schedule", False, f"{late} sources have been due for more than 5 minutes. {advice}")
 
 
 async def _redis(url: str, now: Callable[[], datetime], *, is_broker: bool) -> list[Finding]:
@@ -141,14 +141,14 @@ async def _redis(url: str, now: Callable[[], datetime], *, is_broker: bool) -> l
         asked_at, (seconds, micros), answered_at = now(), await client.time(), now()
         memory = await client.info("memory")
     except (RedisError, OSError) as error:
-        advice = "Visits and pages go on without it, more slowly. Is it running, and is HEADWATER_REDIS_URL right?"
+        advice = "Headwater works without it, but more slowly. Start it, or correct HEADWATER_REDIS_URL"
         return [Finding("Redis", False, f"it does not answer: {error}. {advice}")]
     finally:
         await client.aclose()
     used, policy = memory["used_memory_human"], memory["maxmemory_policy"]
     found = Finding("Redis", True, f"answers in {milliseconds:.1f} ms and uses {used}")
     if is_broker and policy != "noeviction":
-        advice = "set maxmemory-policy to noeviction, or give the cache a Redis of its own (HEADWATER_REDIS_URL)"
+        advice = "set maxmemory-policy to noeviction, or use a separate Redis for the cache (HEADWATER_REDIS_URL)"
         found = Finding("Redis", False, f"it may delete messages when it is full ({policy}): {advice}")
     return [found, _clock("Redis", _apart(seconds + micros / 1e6, asked_at, answered_at))]
 
@@ -164,7 +164,7 @@ def _slots(found: Sequence[LogKeeper]) -> Finding:
             advice = "restart its connector, or drop it before the disk is full"
             return Finding(name, False, f"PostgreSQL keeps {slot.bytes:,} bytes for {slot.name}, {reader}: {advice}")
     kept = sum(slot.bytes for slot in found)
-    return Finding(name, True, f"{len(found)}, for which PostgreSQL keeps {kept:,} bytes of its log")
+    return Finding(name, True, f"{len(found)}; PostgreSQL keeps {kept:,} bytes of its log for them")
 
 
 def _apart(theirs: float, asked_at: datetime, answered_at: datetime) -> float:
@@ -176,5 +176,5 @@ def _clock(whose: str, apart: float) -> Finding:
     """How far another clock is ahead of the one of this machine."""
     if abs(apart) <= MOST_APART:
         return Finding(f"clock of {whose}", True, f"{apart:+.2f} s from this machine's")
-    advice = "leases and due times depend on it: set both by NTP"
+    advice = "leases and due times depend on it: set both clocks by NTP"
     return Finding(f"clock of {whose}", False, f"{apart:+.1f} s from this machine's; {advice}")

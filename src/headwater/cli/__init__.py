@@ -1,4 +1,4 @@
-"""The command line. Each command has `--json` (JSON lines) and exit codes: 0 ok, 1 failed, 2 bad usage."""
+"""The command line. Commands print JSON lines with `--json`. Exit codes: 0 ok, 1 failed, 2 bad usage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    os.umask(0o077)  # the store, its key and its images are nobody else's
+    os.umask(0o077)  # nobody else may read the store, its key and its images
     sys.stdout, sys.stderr = complete(sys.stdout), complete(sys.stderr)
     _load_structlog()
     from headwater.cli.commands import app
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 class CompleteOutput(io.RawIOBase):
-    """A file descriptor to which every byte is written, however slowly somebody reads.
+    """A file descriptor that loses no byte, however slowly somebody reads.
 
     One write(2) may take only a part of what it is given: when a signal interrupts it, when the io_uring of uvloop does
     (it has no signal, and may come after the loop was closed), or when another process that shares the pipe has made it
@@ -67,7 +67,7 @@ class CompleteOutput(io.RawIOBase):
 
 def complete(stream: TextIO) -> TextIO:
     """Returns a stream to the same place that loses nothing. A terminal, and errors, get each line at once."""
-    if stream is None:  # closed by whoever started us
+    if stream is None:  # the process that started us closed it
         return stream
     at_once = stream.isatty() or stream is sys.stderr
     raw = io.BufferedWriter(CompleteOutput(stream.fileno()))

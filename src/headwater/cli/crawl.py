@@ -38,14 +38,14 @@ checkpoints = typer.Typer(help="How far the crawls of lists got: boards, news si
 
 
 def crawl(
-    which: Annotated[list[str] | None, typer.Argument(help="Addresses or ids; none: all that are due.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that you follow, due or not.")] = False,
-    tier: Annotated[str | None, typer.Option(help="All that you follow of a tier: high, medium or low.")] = None,
+    which: Annotated[list[str] | None, typer.Argument(help="Addresses or ids. Default: all that are due.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Everything you follow, due or not.")] = False,
+    tier: Annotated[str | None, typer.Option(help="Everything you follow in a tier: high, medium or low.")] = None,
     warm_up: Annotated[
         bool,
         typer.Option(
             "--warm-up",
-            help="Only cache the best of the month of these communities, or of the pool's; no watermark moves.",
+            help="Only cache the best of the month, of these communities or of the pool. No watermark moves.",
         ),
     ] = False,
     as_json: Json = False,
@@ -77,7 +77,7 @@ async def visit_now(
     whole: bool = True,
     first: bool = False,
 ) -> int:
-    """Visits sources, then lets the consumers handle what that brought. Returns how many visits failed.
+    """Visits sources, then lets the consumers handle the new events. Returns how many visits failed.
 
     Says on standard error what a visit waits for, once for each reason.
     """
@@ -133,7 +133,7 @@ def warm_up(names: Sequence[str], on_warmed: Callable[[Warmed], None]) -> int:
 
 
 def run_job(
-    name: Annotated[str | None, typer.Argument(help="Which job; none: list all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Which job. Default: list all.")] = None,
     force_refresh: Annotated[
         bool, typer.Option("--force-refresh", help="With a warm-up: cache every listing of the pool again.")
     ] = False,
@@ -147,7 +147,7 @@ def run_job(
     if job is None:
         raise BadInput(f"There is no job {name}. `headwater run` lists all jobs.")
     if force_refresh and job.task != wire.BATCH:
-        raise BadInput(f"--force-refresh is for `headwater run warm-up`: {job.name} caches no listings.")
+        raise BadInput(f"--force-refresh is for `headwater run warm-up`: {job.name} does not cache listings.")
     with opened() as (parts, _):
         parts.db.write_now(instance.note_job, job.name)
         result = run_async(_result(job, parts, force_refresh))
@@ -194,7 +194,7 @@ def _amount(value: Any) -> str:
 
 @checkpoints.command("list")
 def list_checkpoints(as_json: Json = False) -> None:
-    """List the checkpoints of all lists that you follow."""
+    """List the checkpoints of all lists you follow."""
     with opened() as (parts, owner):
         found, now = parts.db.read_now(crawling.every_checkpoint, owner), parts.now()
     columns = ("id", "site", "board", "status", "page", "last item", "updated", "problem")
@@ -202,7 +202,7 @@ def list_checkpoints(as_json: Json = False) -> None:
         found, as_json, CheckpointJson, columns,
         lambda one: (one.source_id, one.site, one.board, one.status, one.current_page, one.last_thread_id,
                      ago(one.updated_at, now), one.error),
-        if_empty="None: no list was crawled yet, or its checkpoint was cleared. A crawl of a list makes one.",
+        if_empty="There are none. Either no list was crawled yet, or its checkpoint was cleared.",
     )  # fmt: skip
 
 
@@ -217,15 +217,15 @@ def show_checkpoint(source: SourceName, as_json: Json = False) -> None:
 
 @checkpoints.command("clear")
 def clear_checkpoint(source: SourceName, as_json: Json = False) -> None:
-    """Forget how far the crawl of a source got. The next one reads the whole list again; what is stored stays."""
+    """Forget how far the crawl of a source got. The next crawl reads the whole list again. Stored posts stay."""
     with opened() as (parts, owner):
         source_id = parts.db.read_now(sources.named, owner, source)
         row = parts.db.write_now(crawling.clear_checkpoint, owner, source_id, parts.now())
-    json_line({"cleared": row.source_id}) if as_json else say(f"{row.site}{row.board} is read from its start again.")
+    json_line({"cleared": row.source_id}) if as_json else say(f"{row.site}{row.board} will be read from its start.")
 
 
 def show_statistics(as_json: Json = False) -> None:
-    """Count what was read from the lists that you follow: threads, articles, images and failures, board by board."""
+    """Count what was read from the lists you follow: threads, articles, images and failures, board by board."""
     with opened() as (parts, owner):
         found = parts.db.read_now(crawling.statistics, owner)
         downloading = parts.settings.images == "on"

@@ -39,7 +39,7 @@ dead_letters = typer.Typer(help="Dead letters: events that a consumer could not 
 kafka = typer.Typer(help="The log on Kafka.", no_args_is_help=True)
 DELIVERIES_SHOWN = 20
 
-webhook_commands = typer.Typer(help="Where events are sent to, and how that goes.", no_args_is_help=True)
+webhook_commands = typer.Typer(help="Webhooks: addresses that events are sent to.", no_args_is_help=True)
 
 WebhookId = Annotated[int, typer.Argument(help="Id of a webhook; `headwater webhooks list` shows it.", min=1)]
 DeliveryId = Annotated[int, typer.Argument(help="Id of a delivery; `headwater webhooks show` lists them.", min=1)]
@@ -48,7 +48,7 @@ DeliveryId = Annotated[int, typer.Argument(help="Id of a delivery; `headwater we
 def show_trace(
     trace: Annotated[str, typer.Argument(help="A trace, a traceparent, or the id of an event.")], as_json: Json = False
 ) -> None:
-    """Show what a visit or a request caused: its events, what consumers did with them, and webhooks, with times."""
+    """Show what a visit or request caused: events, what consumers did with them, and webhooks, with times."""
     with opened() as (parts, _):
         found = parts.db.read_now(log.find_trace, parts.consumers, trace)
     if as_json:
@@ -102,7 +102,7 @@ def replay_letters(
     event_id: Annotated[str | None, typer.Option("--event-id", help="Only those of this event.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Give dead letters their effect, once. An event that fails again stays a dead letter."""
+    """Deliver dead letters again. Each takes effect once. An event that fails again stays a dead letter."""
     if bool(letter_ids) == (everything or bool(consumer or kind or event_id)):
         raise BadInput("Name dead letters by their ids, or give --all, --consumer, --kind or --event-id.")
     with opened() as (parts, _):
@@ -127,7 +127,7 @@ def _replay_one(parts: Parts, letter_id: int, as_json: bool) -> bool:
 
 @dead_letters.command("resolve")
 def resolve_letter(letter_id: LetterId, as_json: Json = False) -> None:
-    """Skip a dead letter: its event has no effect, and what waits behind it goes on."""
+    """Skip a dead letter. Its event has no effect, and the events that wait behind it go on."""
     with opened() as (parts, _):
         parts.db.write_now(log.skip_dead_letter, parts.consumers, letter_id, parts.now())
     json_line({"id": letter_id, "state": "skipped"}) if as_json else say(f"Dead letter {letter_id} is skipped.")
@@ -135,9 +135,9 @@ def resolve_letter(letter_id: LetterId, as_json: Json = False) -> None:
 
 def replay_log(
     start: Annotated[
-        str | None, typer.Option(help="Start of the window: a time in ISO 8601, or 2h for two hours ago.")
+        str | None, typer.Option(help="Start of the window: an ISO 8601 time, or 2h for two hours ago.")
     ] = None,
-    end: Annotated[str | None, typer.Option(help="End of the window; default: now.")] = None,
+    end: Annotated[str | None, typer.Option(help="End of the window. Default: now.")] = None,
     consumer: OfConsumer = None,
     kind: OfKind = None,
     key: Annotated[str | None, typer.Option(help="Only events of this key, such as source:12.")] = None,
@@ -147,7 +147,7 @@ def replay_log(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Deliver events of the log again to consumers in which they had no effect yet.
+    """Deliver events again to consumers in which they have had no effect yet.
 
     Events that a consumer has not reached yet are left to it.
     """
@@ -202,7 +202,7 @@ def moment_in(text: str, now: datetime) -> datetime:
 
 @kafka.command("setup")
 def set_up_kafka() -> None:
-    """Make the topics, the publication and the connector that are missing. It may be run again at any time."""
+    """Make the topics, the publication and the connector, if they are missing. It is safe to run again."""
     with opened() as (parts, _), wire.opened_by_owner(parts) as (db, _):  # only the owner of a table can publish it
         cluster, _, url, retention = _kafka(parts)
         for line in asyncio.run(log.set_up_kafka(cluster, db, url, retention)):
@@ -211,7 +211,7 @@ def set_up_kafka() -> None:
 
 @kafka.command("check")
 def check_kafka(as_json: Json = False) -> None:
-    """Check whether events get from the database to Kafka, and say what to do where they do not."""
+    """Check whether events get from the database to Kafka, and say what to do if they do not."""
     with opened() as (parts, _):
         findings = asyncio.run(log.check_kafka(*_kafka(parts)))
     say_findings(findings, as_json, bad="BAD")
@@ -228,8 +228,10 @@ def _kafka(parts: Parts) -> tuple[Cluster, Database, str, timedelta]:
 
 @webhook_commands.command("add")
 def add_webhook(
-    address: Annotated[str, typer.Argument(help="Where events are sent to.")],
-    kind: Annotated[list[str] | None, typer.Option(help="A kind of event that it gets; none: every kind.")] = None,
+    address: Annotated[str, typer.Argument(help="Address that events are sent to.")],
+    kind: Annotated[
+        list[str] | None, typer.Option(help="A kind of event to send. Can be repeated. Default: every kind.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Send events to an address from now on. Its secret is shown once."""
@@ -239,12 +241,12 @@ def add_webhook(
         json_line(shaped(CreatedWebhookJson, made.webhook, secret=made.secret))
     else:
         say(f"Webhook {made.webhook.id} gets {_kinds(made.webhook)}. Messages are signed with\n\n  {made.secret}\n")
-        say("Keep it: it is not shown again.")
+        say("Keep this secret. It is not shown again.")
 
 
 @webhook_commands.command("list")
 def list_webhooks(as_json: Json = False) -> None:
-    """List your webhooks, and how they are doing."""
+    """List your webhooks and how they are doing."""
     with opened() as (parts, owner):
         found, now = parts.db.read_now(webhooks.every, owner), parts.now()
     show_list(
@@ -255,7 +257,7 @@ def list_webhooks(as_json: Json = False) -> None:
 
 @webhook_commands.command("show")
 def show_webhook(webhook_id: WebhookId, as_json: Json = False) -> None:
-    """Show a webhook and what was sent to it, the newest first."""
+    """Show a webhook and its deliveries, newest first."""
     with opened() as (parts, owner):
         webhook, deliveries = parts.db.read_now(webhooks.log_of, owner, webhook_id, limit=DELIVERIES_SHOWN)
         now = parts.now()
@@ -275,7 +277,7 @@ def show_webhook(webhook_id: WebhookId, as_json: Json = False) -> None:
 
 @webhook_commands.command("remove")
 def remove_webhook(webhook_id: WebhookId, as_json: Json = False) -> None:
-    """Remove a webhook, what waits for it and the record of what was sent."""
+    """Remove a webhook with its queue and its record of deliveries."""
     with opened() as (parts, owner):
         parts.db.write_now(webhooks.remove, owner, webhook_id)
     json_line({"removed": webhook_id}) if as_json else say(f"Webhook {webhook_id} is removed.")
@@ -283,7 +285,7 @@ def remove_webhook(webhook_id: WebhookId, as_json: Json = False) -> None:
 
 @webhook_commands.command("test")
 def send_ping(webhook_id: WebhookId, as_json: Json = False) -> None:
-    """Queue a ping for a webhook; a running Headwater sends it."""
+    """Queue a ping for a webhook. A running Headwater sends it."""
     with opened() as (parts, owner):
         queued = parts.db.write_now(webhooks.ping, owner, webhook_id, parts.now())
     _say_queued(queued, as_json)
@@ -291,7 +293,7 @@ def send_ping(webhook_id: WebhookId, as_json: Json = False) -> None:
 
 @webhook_commands.command("replay")
 def replay_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, as_json: Json = False) -> None:
-    """Send an event again, under the same id; a running Headwater sends it."""
+    """Queue a delivery again, under the same id. A running Headwater sends it."""
     with opened() as (parts, owner):
         queued = parts.db.write_now(webhooks.replay, owner, webhook_id, delivery_id, parts.now())
     _say_queued(queued, as_json)

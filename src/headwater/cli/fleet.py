@@ -1,4 +1,4 @@
-"""`headwater fleet`: machines, trades, and what they come to."""
+"""`headwater fleet`: machines, trades, and what they earn and cost."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from headwater.app.shapes import Shape, checked, shaped
 from headwater.cli.session import Json, json_line, json_lines, opened, say, show_list, table
 from headwater.errors import BadInput
 
-app = typer.Typer(help="Your machines and coins, and what they come to.", no_args_is_help=True)
+app = typer.Typer(help="Your machines and coins, and what they earn and cost.", no_args_is_help=True)
 What = Literal["machines", "trades", "models"]
-MinerId = Annotated[int, typer.Argument(help="Id of machines.", min=1)]
+MinerId = Annotated[int, typer.Argument(help="Id of the machines; `fleet machines` shows it.", min=1)]
 Model = Annotated[str | None, typer.Option(help="Their model, as `fleet models` lists it.")]
-Quantity = Annotated[int | None, typer.Option(help="How many they are.")]
+Quantity = Annotated[int | None, typer.Option(help="How many machines.")]
 Text = Annotated[str | None, typer.Option()]
 Number = Annotated[str | None, typer.Option(metavar="NUMBER")]
 ALL = 10**6
@@ -29,7 +29,7 @@ ALL = 10**6
 
 @app.command("show")
 def show(as_json: Json = False) -> None:
-    """What machines earn and cost in a day, by site, and what coins cost."""
+    """Show what machines earn and cost in a day, by site, and what your coins cost."""
     with opened() as (parts, reader):
         found = parts.db.read_now(portfolio.calculate_now, reader)
     if as_json:
@@ -88,7 +88,7 @@ def add_machines(
     purchase_usd: Number = None,
     as_json: Json = False,
 ) -> None:
-    """Add machines of one kind at one place. Hash rate and power are those of one machine; usually the model's."""
+    """Add machines of one model at one place. Hash rate and power are per machine. Default: the model's."""
     given = _given(model, quantity, site, name, pool, hashrate_th, power_w, usd_per_kwh, purchase_usd)
     wanted = _checked(NewMiner, given)
     with opened(or_new=True) as (parts, reader):
@@ -113,7 +113,7 @@ def change_machines(
     purchase_usd: Number = None,
     as_json: Json = False,
 ) -> None:
-    """Change machines. Only what is given changes."""
+    """Change machines. Only the given options change."""
     given = _given(model, quantity, site, name, pool, hashrate_th, power_w, usd_per_kwh, purchase_usd)
     wanted = _checked(MinerChange, given)
     with opened() as (parts, reader):
@@ -136,10 +136,12 @@ def remove_machines(miner_id: MinerId) -> None:
 def enter_trade(
     side: Annotated[Literal["buy", "mine", "sell"], typer.Argument(help="What happened.")],
     btc: Annotated[str, typer.Argument(help="How many coins.")],
-    usd: Annotated[str, typer.Argument(help="What they cost or brought, fees included.")],
-    at: Annotated[str | None, typer.Option(help="When, such as 2026-01-07T09:30:00Z. Otherwise now.")] = None,
+    usd: Annotated[str, typer.Argument(help="What they cost or earned, including fees.")],
+    at: Annotated[str | None, typer.Option(help="When, such as 2026-01-07T09:30:00Z. Default: now.")] = None,
     note: Text = None,
-    key: Annotated[str | None, typer.Option(help="With the same key a trade is entered once.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key. A second trade with the same key is not entered.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Enter a trade of coins."""
@@ -162,14 +164,14 @@ def correct_trade(
     trade_id: TradeId,
     side: Annotated[Literal["buy", "mine", "sell"], typer.Argument(help="What happened.")],
     btc: Annotated[str, typer.Argument(help="How many coins.")],
-    usd: Annotated[str, typer.Argument(help="What they cost or brought, fees included.")],
-    at: Annotated[str | None, typer.Option(help="When. Otherwise at the same time as before.")] = None,
+    usd: Annotated[str, typer.Argument(help="What they cost or earned, including fees.")],
+    at: Annotated[str | None, typer.Option(help="When. Default: the time of the original trade.")] = None,
     note: Text = None,
     reason: Reason = "",
     key: Annotated[str | None, typer.Option(help="With the same key it is done once.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Enter what a trade should have been. The trade stays on record, and does not count any more."""
+    """Replace a trade that was entered wrongly. It stays on record but no longer counts."""
     trade = _checked(NewTrade, {"side": side, "btc": btc, "usd": usd, "traded_at": at, "note": note})
     _correct(trade_id, WantedCorrection(trade=trade, reason=reason), key, as_json)
 
@@ -181,7 +183,7 @@ def cancel_trade(
     key: Annotated[str | None, typer.Option(help="With the same key it is done once.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Cancel a trade that never was. It stays on record, and does not count any more."""
+    """Cancel a trade that never happened. It stays on record but no longer counts."""
     _correct(trade_id, WantedCorrection(reason=reason), key, as_json)
 
 
@@ -191,14 +193,14 @@ def _correct(trade_id: int, wanted: WantedCorrection, key: str | None, as_json: 
     if as_json:
         json_line(shaped(CorrectionJson, done))
     else:
-        say(f"Trade {trade_id} does not count any more." + (f" Trade {done.instead.id} does." if done.instead else ""))
+        say(f"Trade {trade_id} no longer counts." + (f" Trade {done.instead.id} does." if done.instead else ""))
 
 
 @app.command("trades")
 def list_trades(
-    method: Annotated[Method, typer.Option(help="Which coins a sale takes.")] = "average", as_json: Json = False
+    method: Annotated[Method, typer.Option(help="Which coins a sale uses up.")] = "average", as_json: Json = False
 ) -> None:
-    """List your trades, the newest first, with what each made."""
+    """List your trades, newest first, with the profit of each sale."""
     with opened() as (parts, reader):
         found = parts.db.read_now(treasury.every, reader, method)
     if as_json:
@@ -214,11 +216,11 @@ def list_trades(
 
 @app.command("import")
 def import_file(
-    what: Annotated[What, typer.Argument(help="What the file has.")],
+    what: Annotated[What, typer.Argument(help="What the file contains.")],
     file: Annotated[Path, typer.Argument(help="A CSV file as `fleet export` writes it.")],
     as_json: Json = False,
 ) -> None:
-    """Import a CSV file, all of it or nothing. What is there already stays as it is."""
+    """Import a CSV file, completely or not at all. Entries that already exist stay as they are."""
     try:
         document = file.read_bytes()
     except OSError as error:
@@ -232,7 +234,7 @@ def import_file(
     if as_json:
         json_line(found._asdict())
     else:
-        say(f"{found.added} added, {found.changed} changed, {found.unchanged} as they were.")
+        say(f"{found.added} added, {found.changed} changed, {found.unchanged} unchanged.")
 
 
 @app.command("export")

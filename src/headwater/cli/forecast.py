@@ -1,4 +1,4 @@
-"""`headwater market` and `headwater forecast`: the days that were, what is expected, and how good forecasts were."""
+"""`headwater market` and `headwater forecast`: past days, forecasts, and how good those were."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from headwater.fleet.evaluate import DifficultyResult, PriceResult
 from headwater.model import MarketDay
 
 market_app = typer.Typer(help="Daily figures of the Bitcoin market and chain.", no_args_is_help=True)
-app = typer.Typer(help="Price, difficulty and hashprice of the days to come, with honest ranges.", no_args_is_help=True)
+app = typer.Typer(help="Forecasts of price, difficulty and hashprice, with ranges.", no_args_is_help=True)
 
 DailyFile = Annotated[
-    Path, typer.Argument(help="CSV with a line a day: date, price_usd, difficulty, height_eod, blocks, fees_btc.")
+    Path, typer.Argument(help="CSV with one line per day: date, price_usd, difficulty, height_eod, blocks, fees_btc.")
 ]
 
 
@@ -28,7 +28,7 @@ def show_forecast(
     days: Annotated[int, typer.Option(min=1, max=30, help="How many days ahead.")] = 30,
     as_json: Json = False,
 ) -> None:
-    """Forecast the days after the last one of a file. Four of five prices should lie within the range."""
+    """Forecast the days after the last day of a file. Four of five prices should lie within the range."""
     found = market.forecast_days(_read(file), days)
     if as_json:
         for day in found:
@@ -42,18 +42,18 @@ def show_forecast(
     ]  # fmt: skip
     table("", ("day", "USD", "80 %", "T", "80 %", "USD/PH", "80 %", "held"), rows)
     say("USD: the coin's price. T: difficulty in trillions. USD/PH: what 1 PH/s earns in a day.")
-    say("The price is as today, because no method tried knows more. Held: the share of the latest 500 such ranges.")
+    say("The price stays at today's: no method we tried does better. Held: how often the last 500 ranges were right.")
 
 
 @app.command("evaluate")
 def evaluate_forecast(
     file: DailyFile,
     since: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Judge forecasts from this day on.")
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Evaluate forecasts from this day on.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make every past forecast again, with what was known then, and compare it with what came.
+    """Repeat every past forecast with what was known then, and compare it with what happened.
 
     Ends with exit code 1 if a goal is missed.
     """
@@ -95,10 +95,10 @@ def _read(file: Path) -> list[MarketDay]:
 
 @market_app.command("import")
 def import_market(
-    file: Annotated[Path, typer.Argument(help="CSV or JSON with an entry a day, oldest first. See the docs.")],
+    file: Annotated[Path, typer.Argument(help="CSV or JSON with one entry per day, oldest first. See the docs.")],
     as_json: Json = False,
 ) -> None:
-    """Store daily figures of the market and the chain. Doing it twice changes nothing.
+    """Store daily figures of the market and the chain. Importing a file again changes nothing.
 
     A day that differs from what is known gets a new version. A file with one bad line is refused as a whole.
     """
@@ -116,7 +116,7 @@ def import_market(
 def show_market(
     days: Annotated[int, typer.Option(min=1, max=3660, help="How many days.")] = 30, as_json: Json = False
 ) -> None:
-    """Show the latest days that are known."""
+    """Show the latest stored days."""
     with opened() as (parts, _):
         found = parts.db.read_now(market.known_days, days)
     if as_json:
@@ -130,7 +130,7 @@ def show_market(
     ]  # fmt: skip
     table("", ("day", "USD", "T", "height", "blocks", "fees in BTC"), rows)
     if not found:
-        say("Nothing is known yet. `headwater market import FILE` reads a file; HEADWATER_MARKET_URL names an address.")
+        say("There are no figures yet. Import a file with `headwater market import FILE`, or set HEADWATER_MARKET_URL.")
 
 
 def _figure(value: float | None, unit: float, digits: int) -> str:

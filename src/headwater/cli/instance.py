@@ -1,4 +1,4 @@
-"""The instance itself: its settings, its tokens, its schema, its access to X, and whether this machine can run it."""
+"""The instance itself: settings, tokens, keys, schema, backups, access to X, and whether this machine can run it."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def run_doctor(as_json: Json = False) -> None:
 
 def make_backup(
     file: Annotated[Path, typer.Argument(help="The file to write.")],
-    images: Annotated[bool, typer.Option(help="Whether downloaded images go into it.")] = True,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace the file if it is there.")] = False,
+    images: Annotated[bool, typer.Option(help="Include downloaded images.")] = True,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the file if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the whole store into one file. Headwater may run meanwhile. The key is not in it: keep that, too."""
+    """Write the whole store into one file. Headwater may be running. The key is not in the file: keep it too."""
     from headwater.app import backup  # it loads the definitions of all tables, which `headwater up` never needs
 
     with opened_parts() as parts:
@@ -107,17 +107,17 @@ def make_backup(
         )
     _say_backup(found, file, as_json)
     if found.key.secrets and not as_json:
-        say(f"Its {found.key.secrets} encrypted secrets need the key {found.key.id}, which is not in it.")
+        say(f"Its {found.key.secrets} encrypted secrets need the key {found.key.id}, which is not in the file.")
 
 
 def restore_backup(
     file: Annotated[Path, typer.Argument(help="A file that `headwater backup` wrote.")],
     any_key: Annotated[
-        bool, typer.Option("--any-key", help="Restore even if the key is another: passwords are lost.")
+        bool, typer.Option("--any-key", help="Restore even with another key. Encrypted secrets are lost.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Fill an empty store from a backup, of SQLite or PostgreSQL. All of it, or nothing, is restored."""
+    """Fill an empty store from a backup of SQLite or PostgreSQL, completely or not at all."""
     from headwater.app import backup
 
     with opened_parts() as parts, backup.opened(file) as archive:
@@ -137,7 +137,7 @@ def _say_backup(found: Manifest, file: Path, as_json: bool) -> None:
     saved = "without images" if found.images is None else f"{found.images:,} images"
     say(f"{file}: {counts['sources']:,} sources, {counts['posts']:,} posts, {found.rows:,} rows in all, {saved}.")
     if found.images_missing:
-        say(f"{found.images_missing:,} images were not on the disk. They are downloaded again after a restore.")
+        say(f"{found.images_missing:,} images were not on the disk. They will be downloaded again after a restore.")
 
 
 @schema.command("upgrade")
@@ -157,7 +157,7 @@ def db_downgrade(
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take the schema back to an older revision. Says what would be deleted, and asks first."""
+    """Take the schema back to an older revision. Says what will be deleted, and asks first."""
     with opened_parts() as parts:
         lost = instance.lost_by_downgrade(parts.db, revision)
         require_store(parts)
@@ -185,8 +185,8 @@ def db_roles(as_json: Json = False) -> None:
 
 
 _TWO_ROLES = (
-    "Two roles of PostgreSQL are needed. Give HEADWATER_MIGRATION_DATABASE_URL the one that owns the tables "
-    "(the present one), and HEADWATER_DATABASE_URL another one with a password of its own, such as "
+    "This needs two PostgreSQL roles. Set HEADWATER_MIGRATION_DATABASE_URL to the role that owns the tables "
+    "(the current one), and HEADWATER_DATABASE_URL to another role with its own password, such as "
     "postgresql://headwater_app:PASSWORD@host/name."
 )
 
@@ -207,7 +207,7 @@ def _say_revision(parts: Parts, as_json: bool) -> None:
 
 @keys.command("list")
 def list_keys(as_json: Json = False) -> None:
-    """List the keys that are here or needed, and how many secrets are encrypted with each."""
+    """List the keys that are present or needed, and how many secrets each encrypts."""
     with opened() as (parts, _):
         found = instance.key_uses(parts.db, parts.vault, wire.present_keys(parts))
     if as_json:
@@ -220,7 +220,7 @@ def list_keys(as_json: Json = False) -> None:
 
 @keys.command("rotate")
 def rotate_keys(as_json: Json = False) -> None:
-    """Encrypt everything with a new key. Headwater may run meanwhile. If it was stopped, run it again."""
+    """Encrypt everything with a new key. Headwater may be running. If the command is interrupted, run it again."""
     with opened() as (parts, _):
         present = wire.present_keys(parts)
         uses = instance.key_uses(parts.db, parts.vault, present)
@@ -234,52 +234,52 @@ def rotate_keys(as_json: Json = False) -> None:
     if as_json:
         json_line({"key": key, "encrypted": done.done, "lost": done.lost})
     else:
-        say(f"{done.done} secrets are encrypted with the key {key} now.")
+        say(f"{done.done} secrets are now encrypted with the key {key}.")
         if parts.makes_keys:
-            say("Keep a copy of secret.key. Backups from before need its old keys.")
+            say("Keep a copy of secret.key. Older backups need its old keys.")
     if done.lost:
-        say_aside(f"{done.lost} secrets need keys that are not here. `headwater keys list` names them.")
+        say_aside(f"{done.lost} secrets need keys that are missing. `headwater keys list` names them.")
     exit_if(done.lost)
 
 
 _NEXT_KEY = (
-    "Everything is encrypted with the present key, which the settings give. To change it, give the new key in "
-    "HEADWATER_SECRET_KEY (or by its command) and the present one in HEADWATER_OTHER_SECRET_KEYS, restart, and run "
+    "Everything is encrypted with the current key from the settings. To change it, put the new key into "
+    "HEADWATER_SECRET_KEY (or its command) and the current one into HEADWATER_OTHER_SECRET_KEYS, restart, and run "
     "this again."
 )
 
 
 @keys.command("forget")
 def forget_key(
-    key: Annotated[str, typer.Argument(help="Id of the key, as `headwater keys list` shows it.")], as_json: Json = False
+    key: Annotated[str, typer.Argument(help="Id of the key; `headwater keys list` shows it.")], as_json: Json = False
 ) -> None:
-    """Take an old key out of secret.key. Refused if anything is encrypted with it."""
+    """Remove an old key from secret.key. Refused if anything is still encrypted with it."""
     with opened() as (parts, _):
         for one in instance.key_uses(parts.db, parts.vault, wire.present_keys(parts)):
             if one.id == key and (one.secrets or one.state == "current"):
-                why = f"{one.secrets} secrets are encrypted with it" if one.secrets else "it is the present one"
-                raise BadInput(f"The key {key} is needed: {why}. `headwater keys rotate` brings another one.")
+                why = f"{one.secrets} secrets are encrypted with it" if one.secrets else "it is the current key"
+                raise BadInput(f"The key {key} is needed: {why}. `headwater keys rotate` changes to another key.")
         instance.forget_key(parts.db, parts.key_file, key)
     json_line({"key": key, "forgotten": True}) if as_json else say(
-        "Forgotten. Backups that need it cannot be read any more."
+        "Removed. Secrets in backups that need it can no longer be decrypted."
     )
 
 
 @keys.command("create")
 def create_key(as_json: Json = False) -> None:
-    """Make a new key where the old one is lost. What was encrypted with that one has to be given again."""
+    """Make a new key if the old one is lost. You have to enter again whatever the old key encrypted."""
     with opened() as (parts, _):
         if not parts.makes_keys:
             raise BadInput("The key is in the settings. Change it there.")
         if parts.key_file.present():
-            raise BadInput("There is a key. `headwater keys rotate` makes a new one.")
+            raise BadInput("There is a key already. `headwater keys rotate` makes a new one.")
         made = instance.create_key(parts.db, parts.key_file)
-    json_line({"key": made}) if as_json else say(f"The key is {made} now. Keep a copy of {parts.key_file.path}.")
+    json_line({"key": made}) if as_json else say(f"The key is now {made}. Keep a copy of {parts.key_file.path}.")
 
 
 @x.command("token")
 def set_x_token(as_json: Json = False) -> None:
-    """Store the token for X's API, encrypted. It is prompted for, or read from standard input."""
+    """Store the token for X's API, encrypted. It comes from a prompt or standard input."""
     typed = typer.prompt("Bearer token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
     token = instance.check_x_token(typed)
     with opened() as (parts, _):
@@ -291,13 +291,13 @@ def set_x_token(as_json: Json = False) -> None:
 
 @x.command("forget")
 def forget_x_token(as_json: Json = False) -> None:
-    """Delete the stored token. X is not asked any more until there is another."""
+    """Delete the stored token. X sources then wait until there is another."""
     with opened() as (parts, _):
         forgotten = parts.db.write_now(instance.forget_x_token)
     if as_json:
         json_line({"forgotten": forgotten})
     else:
-        say("Deleted." if forgotten else "There was none.")
+        say("Deleted." if forgotten else "No token was stored.")
 
 
 @x.command("status")
@@ -355,11 +355,15 @@ async def _findings() -> AsyncIterator[Finding]:
 def _data_folder(parts: Parts) -> Finding:
     folder = parts.settings.data_dir
     try:
-        # Whether there is space is known only after it was tried; what a disk says about itself leaves quotas out.
+        # Only writing shows whether there is space. The free space that a disk reports ignores quotas.
         with tempfile.TemporaryFile(dir=folder if folder.is_dir() else folder.absolute().parent) as probe:
             probe.write(b"\0" * PROBE_BYTES)
     except OSError as error:
-        return Finding("data folder", False, f"{folder} cannot be written: {error.strerror}. Free space, or check it")
+        return Finding(
+            "data folder",
+            False,
+            f"{folder} cannot be written: {error.strerror}. Free some space, or check its permissions",
+        )
     return Finding("data folder", True, f"{folder} can be written")
 
 
@@ -387,7 +391,7 @@ def _file(parts: Parts) -> Finding:
         return Finding("database file", False, error.detail)
     if exposure := parts.db.condition.exposure():
         return Finding("database file", False, exposure)
-    return Finding("database file", True, f"{file} is whole, and only its owner can read it")
+    return Finding("database file", True, f"{file} is intact, and only its owner can read it")
 
 
 async def _x_access(parts: Parts) -> Finding:
@@ -399,7 +403,7 @@ async def _x_access(parts: Parts) -> Finding:
             parts.db, partial(wire.x_token, parts), wire.x_allowance(parts.settings), parts.now()
         )
     except HeadwaterError:
-        return Finding("X", True, "nothing is followed there")  # the database says what is the matter with it
+        return Finding("X", True, "nothing is followed there")  # the finding about the database says what is wrong
     waits = state.sources > 0 and (state.problem != "" or state.is_spent)
     return Finding("X", not waits, state.words)
 
@@ -407,7 +411,7 @@ async def _x_access(parts: Parts) -> Finding:
 def _tenants(parts: Parts) -> Finding:
     """Whether PostgreSQL separates the tenants by itself. With one tenant there is nothing to separate."""
     if parts.db.is_sqlite:
-        return Finding("tenants", True, "separated by the queries; on PostgreSQL the server does it as well")
+        return Finding("tenants", True, "separated by every query; on PostgreSQL the server enforces it too")
     try:
         if not instance.is_there(parts.db):
             return Finding("tenants", True, "there are none yet")
@@ -417,8 +421,8 @@ def _tenants(parts: Parts) -> Finding:
         return Finding("tenants", True, "unknown")  # the database says what is the matter with it
     if not problems:
         return Finding("tenants", True, "row level security separates them")
-    advice = f"{'; '.join(problems)}. `headwater db roles` sets up a role that row level security binds"
-    return Finding("tenants", not several, f"row level security does not hold: {advice}")
+    advice = f"{'; '.join(problems)}. `headwater db roles` sets up a role that is bound by it"
+    return Finding("tenants", not several, f"row level security does not separate them: {advice}")
 
 
 def _keys(parts: Parts) -> Finding:
@@ -436,11 +440,11 @@ def _keys(parts: Parts) -> Finding:
     missing = [f"{one.secrets} with the key {one.id}" for one in uses if one.state == "missing"]
     if missing:
         return Finding(
-            "keys", False, f"secrets are encrypted with keys that are not here: {', '.join(missing)}. Bring them back "
-            "(a line of secret.key, or HEADWATER_OTHER_SECRET_KEYS), or give the passwords and tokens again",
+            "keys", False, f"secrets are encrypted with missing keys: {', '.join(missing)}. Put the keys back "
+            "(a line of secret.key, or HEADWATER_OTHER_SECRET_KEYS), or enter the passwords and tokens again",
         )  # fmt: skip
     old = sum(one.secrets for one in uses if one.state == "other")
-    rest = f"; {old} need an older one: `headwater keys rotate` changes that" if old else ""
+    rest = f"; {old} of them with an older key: `headwater keys rotate` changes that" if old else ""
     return Finding("keys", True, f"{sum(one.secrets for one in uses)} secrets can be decrypted{rest}")
 
 
@@ -462,7 +466,7 @@ def _compiled_parts() -> Finding:
     if not slow:
         return Finding("compiled parts", True, " and ".join(parts))
     return Finding(
-        "compiled parts", True, f"not {slow}, which takes longer. Install a C compiler, then Headwater again"
+        "compiled parts", True, f"{slow}: not compiled, and so slower. Install a C compiler, then reinstall Headwater"
     )
 
 
@@ -484,4 +488,4 @@ def _tls(parts: Parts) -> Finding:
         certificate_of(parts)
     except HeadwaterError as error:
         return Finding("TLS", False, error.detail)
-    return Finding("TLS", True, f"{parts.settings.tls_certificate} is valid, and its key fits")
+    return Finding("TLS", True, f"{parts.settings.tls_certificate} is valid, and its key matches")

@@ -1,4 +1,4 @@
-"""People, tenants and tokens, for whoever has a shell on the machine that runs Headwater."""
+"""People, tenants and tokens, for those who have a shell on the machine that runs Headwater."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from headwater.store.people.accounts import Person
 from headwater.wire import Parts
 
 app = typer.Typer(help="The people who use this Headwater, and its tenants.", no_args_is_help=True)
-oidc = typer.Typer(help="The OpenID Connect provider at which people sign in.", no_args_is_help=True)
+oidc = typer.Typer(help="The OpenID Connect provider where people sign in.", no_args_is_help=True)
 tokens = typer.Typer(help="Tokens for programs that use the API.", no_args_is_help=True)
 
 TenantName = Annotated[
     str | None, typer.Option("--tenant", help="Name of the tenant. Default: the one that runs the instance.")
 ]
-Who = Annotated[str, typer.Argument(help="E-mail address, name or id of somebody.")]
-Of = Annotated[str | None, typer.Option("--of", help="Whose: e-mail address, name or id. Default: the owner.")]
+Who = Annotated[str, typer.Argument(help="E-mail address, name or id of a person.")]
+Of = Annotated[str | None, typer.Option("--of", help="Whose tokens: e-mail address, name or id. Default: the owner.")]
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def _change(change: Callable[[Connection, Reader, int, str], Person], tenant: st
 
 @app.command("list")
 def list_people(tenant: TenantName = None, as_json: Json = False) -> None:
-    """List the people of a tenant, and who is invited."""
+    """List the people of a tenant and its invitations."""
     with _within(tenant) as (parts, reader):
         now = parts.now()
         found = parts.db.read_now(people.everybody, reader)
@@ -65,9 +65,9 @@ def list_people(tenant: TenantName = None, as_json: Json = False) -> None:
 
 @app.command("audit")
 def show_audit(
-    limit: Annotated[int, typer.Option(help="How many rows, the newest first.", min=1)] = 50,
+    limit: Annotated[int, typer.Option(help="How many rows, newest first.", min=1)] = 50,
     everything: Annotated[bool, typer.Option("--all", help="All rows.")] = False,
-    resource: Annotated[str | None, typer.Option(help="Only what was done with these, such as person.")] = None,
+    resource: Annotated[str | None, typer.Option(help="Only changes to this kind of thing, such as person.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV for a spreadsheet.")] = False,
     tenant: TenantName = None,
     as_json: Json = False,
@@ -106,12 +106,12 @@ def _audit_row(one: AuditRow, now: datetime) -> tuple[str, ...]:
 
 @app.command("invite")
 def invite(
-    email: Annotated[str, typer.Argument(help="Address with which they will sign in.")],
+    email: Annotated[str, typer.Argument(help="E-mail address for signing in.")],
     role: Annotated[str, typer.Option(help="owner, operator, member or viewer.")] = "member",
     tenant: TenantName = None,
     as_json: Json = False,
 ) -> None:
-    """Make a link with which somebody joins. It works once and for 7 days."""
+    """Make a link that lets somebody join. It works once, for 7 days."""
     with _within(tenant) as (parts, reader):
         made = parts.db.write_now(people.invite, reader, email, role, home_now(parts), parts.now())
     if as_json:
@@ -127,26 +127,26 @@ def give_role(
     tenant: TenantName = None,
     as_json: Json = False,
 ) -> None:
-    """Give somebody another role. It counts from their next request on."""
+    """Give somebody another role. It applies from their next request."""
     changed = _change(people.give_role, tenant, who, role)
-    json_line(shaped(PersonJson, changed)) if as_json else say(f"{changed.name} is {changed.role} now.")
+    json_line(shaped(PersonJson, changed)) if as_json else say(f"{changed.name} is now {changed.role}.")
 
 
 @app.command("email")
 def set_email(
     who: Who,
-    email: Annotated[str, typer.Argument(help="Address with which they sign in.")],
+    email: Annotated[str, typer.Argument(help="E-mail address for signing in.")],
     tenant: TenantName = None,
     as_json: Json = False,
 ) -> None:
-    """Set the e-mail address with which somebody signs in."""
+    """Set the e-mail address that somebody signs in with."""
     changed = _change(people.set_email, tenant, who, email)
-    json_line(shaped(PersonJson, changed)) if as_json else say(f"{changed.name} signs in as {changed.email} now.")
+    json_line(shaped(PersonJson, changed)) if as_json else say(f"{changed.name} now signs in as {changed.email}.")
 
 
 @app.command("password")
 def set_password(who: Who, tenant: TenantName = None, as_json: Json = False) -> None:
-    """Set somebody's password. It is prompted for, or read from standard input. All their sessions end."""
+    """Set somebody's password, from a prompt or standard input. All their sessions end."""
     with _within(tenant) as (parts, reader):
         person = parts.db.read_now(people.named, reader, who)
         typed = (
@@ -160,7 +160,7 @@ def set_password(who: Who, tenant: TenantName = None, as_json: Json = False) -> 
 
 @app.command("remove")
 def remove(who: Who, tenant: TenantName = None, as_json: Json = False) -> None:
-    """Remove somebody with everything that is theirs. It cannot be undone."""
+    """Remove somebody and everything that is theirs. This cannot be undone."""
     with _within(tenant) as (parts, reader):
         person = parts.db.read_now(people.named, reader, who)
         parts.db.write_now(people.remove, reader, person.id)
@@ -183,19 +183,19 @@ def link_identity(
     tenant: TenantName = None,
     as_json: Json = False,
 ) -> None:
-    """Say who somebody is at the issuer in HEADWATER_JWT_ISSUER or, without one, at the OpenID Connect provider."""
+    """Link somebody to a subject at HEADWATER_JWT_ISSUER or, if that is not set, at the OpenID Connect provider."""
     with _within(tenant) as (parts, reader):
         person = parts.db.read_now(people.named, reader, who)
         issuer = parts.settings.jwt_issuer or parts.settings.oidc_issuer
         if issuer is None:
             raise BadInput("Neither HEADWATER_JWT_ISSUER nor HEADWATER_OIDC_ISSUER is set. Set one first.")
         parts.db.write_now(people.link_identity, person.reader, issuer, subject, parts.now())
-    json_line({"id": person.id, "subject": subject}) if as_json else say(f"{subject} is {person.name} now.")
+    json_line({"id": person.id, "subject": subject}) if as_json else say(f"{subject} is now {person.name}.")
 
 
 @tokens.command("drop-keys")
 def drop_keys(as_json: Json = False) -> None:
-    """Delete the keys of access tokens. All access tokens end within a minute; new ones get a new key."""
+    """Delete the keys that sign access tokens. All access tokens end within a minute. New ones get a new key."""
     with opened() as (parts, _):
         count = parts.db.write_now(account.forget_keys)
     json_line({"dropped": count}) if as_json else say(f"{count} keys deleted.")
@@ -206,7 +206,7 @@ ProviderKey = Annotated[str, typer.Option("--provider", help="Key of one of HEAD
 
 @oidc.command("status")
 def oidc_status(provider: ProviderKey = "", as_json: Json = False) -> None:
-    """Show what to register at the provider, ask it who it is, and say who may come in."""
+    """Show what to register at the provider, check that it answers, and show who may sign in."""
     with opened() as (parts, _):
         asked, welcome = _provider(parts, provider), parts.welcome if not provider else people.Welcome()
         found = run_async(asked.metadata())
@@ -219,18 +219,22 @@ def oidc_status(provider: ProviderKey = "", as_json: Json = False) -> None:
         return
     say(f"{client.name} answers as {client.issuer}. People sign in at {found.authorization_endpoint}.")
     say(f"Register there: client {client.client_id}, redirect address {client.callback}.")
-    say("There is a secret." if secret is not None else "There is no secret: the client has to be a public one.")
-    who = f", and everybody of {', '.join(sorted(welcome.domains))} into {welcome.tenant}" if welcome.tenant else ""
-    say(f"Who is linked or invited may come in{who}.")
+    say("There is a secret." if secret is not None else "There is no secret, so the client has to be a public one.")
+    who = (
+        f", and everybody with an address at {', '.join(sorted(welcome.domains))} joins {welcome.tenant}"
+        if welcome.tenant
+        else ""
+    )
+    say(f"People who are linked or invited may sign in{who}.")
 
 
 @oidc.command("secret")
 def set_oidc_secret(provider: ProviderKey = "", as_json: Json = False) -> None:
-    """Store this Headwater's secret at the provider, encrypted. It is prompted for, or read from standard input."""
+    """Store the client secret for the provider, encrypted. It comes from a prompt or standard input."""
     typed = typer.prompt("Client secret", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
     secret = typed.strip()
     if not secret:
-        raise BadInput("There was no secret.")
+        raise BadInput("No secret was given.")
     with opened() as (parts, _):
         if provider:
             _provider(parts, provider)
@@ -289,11 +293,11 @@ def add_tenant(
 
 @app.command("plan")
 def give_plan(
-    tenant: Annotated[str, typer.Argument(help="Name of the tenant, as `headwater people tenants` shows it.")],
-    plan: Annotated[str | None, typer.Argument(help="Name of the plan. Default: the first of HEADWATER_PLANS.")] = None,
+    tenant: Annotated[str, typer.Argument(help="Name of the tenant; `headwater people tenants` lists them.")],
+    plan: Annotated[str | None, typer.Argument(help="Name of the plan. Default: the first one.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Give a tenant a plan of HEADWATER_PLANS, which says how often its people may ask."""
+    """Give a tenant one of HEADWATER_PLANS, which limit the requests of its people."""
     with opened() as (parts, _):
         found = parts.db.write_now(instance.give_plan, parts.db.read_now(instance.tenant_id, tenant), plan, parts.plans)
     json_line(shaped(TenantJson, found)) if as_json else say(f"{found.name}: {found.plan or 'the default plan'}.")
@@ -331,7 +335,7 @@ def create_token(
     scope: Annotated[
         list[str] | None, typer.Option("--scope", help="What it may do, such as posts:read. Default: everything.")
     ] = None,
-    days: Annotated[int | None, typer.Option(help="For how many days it is valid. Default: until revoked.")] = None,
+    days: Annotated[int | None, typer.Option(help="How many days it is valid. Default: until it is revoked.")] = None,
     of: Of = None,
     tenant: TenantName = None,
     as_json: Json = False,
@@ -345,7 +349,7 @@ def create_token(
 
 @tokens.command("revoke")
 def revoke_token(
-    token_id: Annotated[int, typer.Argument(help="Id of the token, as `headwater tokens list` shows it.", min=1)],
+    token_id: Annotated[int, typer.Argument(help="Id of the token; `headwater tokens list` shows it.", min=1)],
     of: Of = None,
     tenant: TenantName = None,
     as_json: Json = False,

@@ -30,11 +30,11 @@ tiers = typer.Typer(help="How often each source is visited, by how much it publi
 @app.command("import")
 def import_pool(
     file: Annotated[
-        Path | None, typer.Argument(help="A list in JSON or CSV; none: the one that comes with Headwater.")
+        Path | None, typer.Argument(help="A list in JSON or CSV. Default: the one that comes with Headwater.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Put the sources of a list into the pool and follow them. Doing it twice changes nothing."""
+    """Put the sources of a list into the pool and follow them. Importing a list again changes nothing."""
     candidates = pool.read_list(read_file(file) if file else None)
     with opened(or_new=True) as (parts, owner):
         done = parts.db.write_now(pool.import_list, owner, candidates, parts.now())
@@ -51,7 +51,7 @@ def import_pool(
 
 @app.command("export")
 def export_pool(
-    file: Annotated[Path | None, typer.Argument(help="Where to write; none: standard output.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Where to write. Default: standard output.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write the pool as a list in JSON, which `headwater pool import` reads."""
@@ -84,7 +84,7 @@ def list_pool(
     ]  # fmt: skip
     table("", columns, rows)
     if not found:
-        say("Nothing. `headwater pool import` fills the pool.")
+        say("The pool is empty. `headwater pool import` fills it.")
 
 
 @tiers.callback(invoke_without_command=True)
@@ -109,7 +109,7 @@ def show_tiers(as_json: Json = False) -> None:
 
 @tiers.command("apply")
 def apply_tiers(as_json: Json = False) -> None:
-    """Give every source its tier, and say what changed. The new interval holds from its next visit on."""
+    """Give every source its tier, and show what changed. The new interval applies after the next visit."""
     with opened() as (parts, _):
         changed = parts.db.write_now(pool.apply_tiers)
     _say_assignments(changed, as_json)
@@ -120,17 +120,17 @@ def apply_tiers(as_json: Json = False) -> None:
 @tiers.command("pin")
 def pin_tier(
     source: SourceName,
-    tier: Annotated[str, typer.Argument(help="high, medium or low; none: let the average decide again.")],
+    tier: Annotated[str, typer.Argument(help="high, medium or low. `none` removes the pin.")],
     as_json: Json = False,
 ) -> None:
-    """Keep a source in a tier, whatever it publishes."""
+    """Keep a source in a tier, however much it publishes."""
     wanted = None if tier == "none" else pool.tier_named(tier)
     with opened() as (parts, owner):
         source_id = parts.db.write_now(pool.pin_tier, owner, source, wanted)
     if as_json:
         json_line({"source_id": source_id, "pinned_tier": wanted})
     else:
-        say(f"{source} stays in the tier {wanted}." if wanted else f"The tier of {source} follows its average again.")
+        say(f"{source} stays in tier {wanted}." if wanted else f"The tier of {source} follows its average again.")
 
 
 def read_comments(
@@ -138,13 +138,13 @@ def read_comments(
     off: Annotated[bool, typer.Option("--off", help="Stop reading them.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Read the newest comments of a community as well, with one more request at each visit."""
+    """Read the newest comments of a community too. This costs one more request per visit."""
     with opened() as (parts, owner):
         source_id = parts.db.write_now(pool.read_comments, owner, source, wanted=not off)
     if as_json:
         json_line({"source_id": source_id, "comments": not off})
     else:
-        say(f"Comments of {source} are {'no longer read' if off else 'read from its next visit on'}.")
+        say(f"Comments of {source} are {'no longer read' if off else 'read from its next visit'}.")
 
 
 def _say_assignments(found: list[Assignment], as_json: bool) -> None:

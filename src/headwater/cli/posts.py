@@ -55,12 +55,12 @@ def _replies(story: Story) -> str:
 
 def search(
     words: Annotated[
-        list[str], typer.Argument(help="Words that a post must have; `mine*` also finds mines and mined.")
+        list[str], typer.Argument(help="Words that a post must contain. `mine*` also finds mines and mined.")
     ],
     limit: Annotated[int, typer.Option(help="How many posts.", min=1, max=10_000)] = 30,
     as_json: Json = False,
 ) -> None:
-    """Find posts by their words, the newest first by when they were published."""
+    """Find posts by their words. The latest published come first."""
     with opened() as (parts, owner):
         found = parts.db.read_now(posts.find_words, owner, " ".join(words), limit=limit)
         now = parts.now()
@@ -75,11 +75,11 @@ def show_post(
     post_id: PostId,
     at: Annotated[
         str | None,
-        typer.Option(help="What it said at this time: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00."),
+        typer.Option(help="Only what it said at this time: 2026-01-07 (the end of that day, UTC) or 2026-01-07T09:00."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a post says and said before: each text and when it was current, the newest first."""
+    """Show what a post says and said before: each text with the time it was current, newest first."""
     with opened() as (parts, owner):
         found = parts.db.read_now(posts.versions, owner, post_id, at)
     for one in found.versions:
@@ -93,7 +93,7 @@ def show_replies(
     limit: Annotated[int, typer.Option(help="How many replies.", min=1, max=100_000)] = 100,
     as_json: Json = False,
 ) -> None:
-    """Show the replies of the thread that a post is in, the oldest first."""
+    """Show the replies in the thread of a post, oldest first."""
     with opened() as (parts, owner):
         found, now = parts.db.read_now(posts.replies, owner, post_id, limit=limit), parts.now()
     show_list(
@@ -102,7 +102,7 @@ def show_replies(
         PostJson,
         ("id", "when", "who", "text"),
         lambda one: (one.id, ago(one.created_at, now), one.author or "", excerpt(one.content, "")),
-        if_empty="No replies to it are known.",
+        if_empty="There are no replies yet.",
     )
 
 

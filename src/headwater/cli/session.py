@@ -97,13 +97,13 @@ _NO_STORE = (
 
 
 def require_store(parts: Parts) -> None:
-    """Raises StoreMissing if there is no store, and says where it was looked for."""
+    """Raises StoreMissing if there is no store. The message says where Headwater looked."""
     if not instance.is_there(parts.db):
         raise StoreMissing(f"There is no store here. Headwater looked for {place_of(parts)}. {_NO_STORE}")
 
 
 def place_of(parts: Parts) -> str:
-    """Returns where the store is looked for, without a password."""
+    """Returns where the store should be, without a password."""
     url = parts.db.engine.url
     if parts.db.is_sqlite:
         return str(Path(url.database or "").absolute())

@@ -40,9 +40,9 @@ from headwater.model import Post, Reader
 from headwater.store.sources import Added, WatchedSource
 from headwater.wire import Parts
 
-KindOption = Annotated[str | None, typer.Option("--kind", help="How to read it, such as forum; default: find out.")]
+KindOption = Annotated[str | None, typer.Option("--kind", help="How to read it, such as forum. Default: find out.")]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting of the kind, NAME=VALUE; may be given several times.")
+    list[str] | None, typer.Option("--set", help="A setting of the kind, NAME=VALUE. Can be repeated.")
 ]
 
 
@@ -51,12 +51,12 @@ def add(
     folder: Annotated[str | None, typer.Option(help="Folder to put them in.")] = None,
     kind: KindOption = None,
     given: SetOption = None,
-    every: Annotated[int | None, typer.Option(help="How often to visit them, in minutes; default: as usual.")] = None,
+    every: Annotated[int | None, typer.Option(help="How often to visit them, in minutes. Default: as usual.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Follow sources, and visit them at once. `headwater up` or `headwater crawl` continue a long crawl.
+    """Follow sources, and visit them at once. `headwater up` or `headwater crawl` continues a long crawl.
 
-    A source that was retired is visited again.
+    A retired source is visited again.
     """
     settings = source_settings(given)
     chosen: dict[str, Any] = {"folder": folder, "kind": kind, "settings": settings, "refresh_interval": every}
@@ -88,7 +88,7 @@ def _say_added(parts: Parts, owner: Reader, address: str, added: Added, as_json:
                    "error": source.last_error})  # fmt: skip
     elif source.last_error:
         again = f"It will be tried again {ago(source.next_check_at, parts.now())}."
-        again = again if source.active else "It is retired: it is not visited until you add it again."
+        again = again if source.active else "It is retired. It is not visited until you add it again."
         say(f"Following {source.address}, but: {source.last_error} {again}")
     else:
         words = "Visiting again" if added.revived else "Already following" if already else "Following"
@@ -98,10 +98,10 @@ def _say_added(parts: Parts, owner: Reader, address: str, added: Added, as_json:
 
 def set_interval(
     source: SourceName,
-    minutes: Annotated[int | None, typer.Argument(help="How often to visit it, in minutes; none: as usual.")] = None,
+    minutes: Annotated[int | None, typer.Argument(help="How often to visit it, in minutes. Default: as usual.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Choose how often a source is visited. It is not visited more often than it allows itself."""
+    """Choose how often a source is visited. It is never visited more often than the source allows."""
     with opened() as (parts, owner):
         source_id = parts.db.read_now(sources.named, owner, source)
         changes = {"refresh_interval": minutes}
@@ -125,7 +125,7 @@ def remove(source: SourceName, as_json: Json = False) -> None:
 
 
 def list_sources(as_json: Json = False) -> None:
-    """List what you follow, how it is doing, and when it was and will be checked."""
+    """List what you follow, how each source is doing, and when it was checked and will be checked next."""
     with opened() as (parts, owner):
         now = parts.now()
         found = parts.db.read_now(sources.every, owner, now)
@@ -148,9 +148,9 @@ def _next_check(source: WatchedSource, now: datetime) -> str:
 
 
 def import_opml(
-    file: Annotated[Path, typer.Argument(help="An OPML file; - for standard input.")], as_json: Json = False
+    file: Annotated[Path, typer.Argument(help="An OPML file, or - for standard input.")], as_json: Json = False
 ) -> None:
-    """Follow everything that an OPML file lists. `headwater up` or `headwater crawl` visit them."""
+    """Follow everything in an OPML file. `headwater up` or `headwater crawl` visits the sources."""
     outlines = sources.read_opml(sys.stdin.buffer.read() if str(file) == "-" else _content(file))
     with opened(or_new=True) as (parts, owner), progress() as bar:
         listed = bar.track(outlines, description="adding")
@@ -159,16 +159,16 @@ def import_opml(
     if as_json:
         json_line({"added": counts.added, "already_there": counts.already, "refused": counts.refused})
         return
-    say(f"{counts.added} added, {counts.already} were there already, {len(counts.refused)} refused.")
+    say(f"{counts.added} added, {counts.already} already there, {len(counts.refused)} refused.")
     for address, why in counts.refused.items():
         say(f"  {address[:100]}: {why}")
 
 
 def export(
-    file: Annotated[Path | None, typer.Argument(help="Where to write; none: standard output.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Where to write. Default: standard output.")] = None,
     what: Annotated[
         Literal["opml", "posts", "stories"],
-        typer.Option(help="What you follow (OPML), posts with what you did with them, or stories (JSON lines)."),
+        typer.Option(help="What you follow (OPML), or posts with your marks or stories (JSON lines)."),
     ] = "opml",
     as_json: Json = False,
 ) -> None:

@@ -28,19 +28,22 @@ StoryId = Annotated[int, typer.Argument(help="Id of a story, or of any post in i
 
 @app.command("run")
 def run(
-    posts: Annotated[list[int] | None, typer.Option(help="Id of a post; none: all that are not decided yet.")] = None,
+    posts: Annotated[
+        list[int] | None, typer.Option(help="Id of a post. Can be repeated. Default: all that are not decided yet.")
+    ] = None,
     threshold: Annotated[float | None, typer.Option(help="Fold only what scores at least this.", min=0, max=1)] = None,
     exact: Annotated[bool | None, typer.Option(help="Fold exact repeats.")] = None,
     similar: Annotated[bool | None, typer.Option(help="Fold similar posts and stories.")] = None,
     method: Annotated[
-        Method | None, typer.Option(help="auto folds; manual only says what it would fold; hybrid folds exact repeats.")
+        Method | None,
+        typer.Option(help="auto folds. manual only says what it would fold. hybrid folds only exact repeats."),
     ] = None,
-    embeddings: Annotated[bool | None, typer.Option(help="Let the meaning of words help.")] = None,
+    embeddings: Annotated[bool | None, typer.Option(help="Use word embeddings.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Posts in one transaction.", min=1, max=10_000)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be folded.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Decide about posts now. Those that were decided about already are skipped.
+    """Decide about posts now. Posts that are already decided are skipped.
 
     What no option says is as you chose for runs (`PUT /api/folding/runs`), or as the settings have it.
     """
@@ -63,7 +66,7 @@ def run(
 
 @app.command("show")
 def show(story_id: StoryId, as_json: Json = False) -> None:
-    """Show a story: its members, the earliest first, and why each is in it. An undone one is shown as it was."""
+    """Show a story: its posts, earliest first, and why each is in it. An undone story is shown as it was."""
     with opened() as (parts, owner):
         story, now = parts.db.read_now(stories.group_named, owner, story_id), parts.now()
     if as_json:
@@ -81,7 +84,7 @@ def show(story_id: StoryId, as_json: Json = False) -> None:
 
 @app.command("leads")
 def leads(as_json: Json = False) -> None:
-    """Show who is first how often, and by how much, over your newest stories."""
+    """Show how often each source is first, and by how much, over your newest stories."""
     with opened() as (parts, owner):
         found = parts.db.read_now(stories.leads, owner)
     if as_json:
@@ -97,7 +100,7 @@ def leads(as_json: Json = False) -> None:
         for one in found.sources
     ]
     table("", ("source", "stories", "first in", "median lead"), rows)
-    say(f"{found.stories:,} stories were looked at.")
+    say(f"{found.stories:,} stories were compared.")
 
 
 def _minutes(seconds: float) -> str:
@@ -108,10 +111,10 @@ def _minutes(seconds: float) -> str:
 def undo(
     story_id: StoryId,
     post: Annotated[int | None, typer.Option(help="Take only this post out of it.", min=1)] = None,
-    everybody: Annotated[bool, typer.Option("--everybody", help="For everybody who uses this Headwater.")] = False,
+    everybody: Annotated[bool, typer.Option("--everybody", help="Undo it for every tenant.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take a story apart. Its posts are not folded together again for you and your fellow readers."""
+    """Take a story apart, for your tenant. Its posts are not folded together again."""
     with opened() as (parts, owner):
         if post is not None:
             apart = parts.db.write_now(stories.take_out, owner, post, parts.now(), everybody=everybody)
@@ -125,7 +128,7 @@ def undo(
 
 @app.command("explain")
 def explain(one: PostId, other: PostId, as_json: Json = False) -> None:
-    """Say whether two posts are the same text or tell of one event, and why."""
+    """Say whether two posts have the same text or report the same event, and why."""
     with opened() as (parts, owner):
         found = parts.db.read_now(stories.explain, owner, one, other)
     if as_json:
@@ -133,7 +136,7 @@ def explain(one: PostId, other: PostId, as_json: Json = False) -> None:
         return
     say(found.facts["why"])
     if found.told_apart:
-        say("A person has told them apart: they are not folded.")
+        say("A person has separated them, so they are not folded.")
     elif found.in_one_story:
         say("They are in one story.")
 
@@ -141,14 +144,15 @@ def explain(one: PostId, other: PostId, as_json: Json = False) -> None:
 @app.command("sample")
 def sample(
     file: Annotated[
-        Path | None, typer.Argument(help="Posts, a JSON object a line; .xz is decompressed. None: those of the window.")
+        Path | None,
+        typer.Argument(help="Posts, one JSON object per line; .xz works too. Default: the stored posts of the window."),
     ] = None,
     count: Annotated[int, typer.Option(help="How many merges, and how many near misses.", min=1)] = 50,
-    seed: Annotated[int, typer.Option(help="Decides which are drawn.")] = 1,
-    judged: Annotated[Path | None, typer.Option(help="A sheet with verdicts: say what it shows.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed that decides which pairs are drawn.")] = 1,
+    judged: Annotated[Path | None, typer.Option(help="A sheet with verdicts, to be summed up.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print a sheet of merges and near misses for a person to judge, or say what a judged sheet shows."""
+    """Print a sheet of merges and near misses for a person to judge, or sum up a judged sheet."""
     if judged is not None:
         report = samples.judged_report(judged)
         columns = ("pairs", "number", "right", "topic", "wrong", "score says")
@@ -169,9 +173,11 @@ def _posts_of_window() -> list[PostText]:
 
 @app.command("evaluate")
 def evaluate(
-    file: Annotated[Path, typer.Argument(help="Labelled posts, a JSON object a line; .xz is decompressed.")],
+    file: Annotated[Path, typer.Argument(help="Labelled posts, one JSON object per line; .xz works too.")],
     level: Annotated[str, typer.Option(help="repeats or stories.")] = "repeats",
-    shuffle: Annotated[int | None, typer.Option(help="Seed: posts in random order, without their times.")] = None,
+    shuffle: Annotated[
+        int | None, typer.Option(help="Seed. Takes the posts in random order, without their times.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the engine over labelled posts as in production and compare its groups with the labels."""

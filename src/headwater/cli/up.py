@@ -41,7 +41,7 @@ FLEET_HISTORY = timedelta(days=2)
 def up(
     host: HostOption = None,
     port: PortOption = None,
-    crawl: Annotated[bool, typer.Option(help="Visit sources as well, not only serve the pages.")] = True,
+    crawl: Annotated[bool, typer.Option(help="Visit sources, not only serve the pages.")] = True,
     as_json: Json = False,
 ) -> None:
     """Run Headwater: the pages, the API and the crawl loop, until Ctrl-C."""
@@ -53,7 +53,7 @@ def up(
 def demo(
     host: HostOption = None,
     port: PortOption = None,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation: the same seed shows the same events.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation. The same seed shows the same events.")] = 1,
     browser: Annotated[bool, typer.Option(help="Open the stream in a browser.")] = True,
 ) -> None:
     """Show Headwater on a simulated internet. Nothing is fetched from outside, and nothing is kept."""
@@ -61,7 +61,7 @@ def demo(
 
     with internet(seed) as there, tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
         loaded = load({CONFIG: ""}, host=host, port=port, **demo_settings(there, Path(folder)))
-        # More often than anybody may be asked in earnest.
+        # More often than the settings allow for real servers.
         loaded = loaded._replace(settings=loaded.settings.model_copy(update={"check_interval_seconds": CHECK_SECONDS}))
         wire.configure_logs(loaded.settings.log_level, loaded.settings.log_format)
         parts = wire.open_parts(loaded)
@@ -72,7 +72,7 @@ def demo(
             fleet = set_up_fleet(parts, seed)
             telling = threading.Thread(target=keep_reporting, args=(parts, fleet, seed, stop), daemon=True)
             telling.start()
-            say("This is a demonstration: its sources are simulated, and its data is deleted when it ends.\n")
+            say("This is a demo. Its sources are simulated, and its data is deleted when it ends.\n")
             try:
                 _serve(parts, open_browser=browser, is_demo=True)
             finally:
@@ -83,7 +83,7 @@ def demo(
 
 
 def demo_settings(there: Internet, folder: Path) -> dict[str, Any]:
-    """Returns the settings for the simulated internet, where no host has to be spared."""
+    """Returns the settings for the simulated internet, whose hosts need no gap between requests."""
     return {
         **there.settings,
         "data_dir": folder,
@@ -124,7 +124,7 @@ def set_up_fleet(parts: Parts, seed: int) -> list[int]:
 
 
 def _report_history(parts: Parts, owner: Reader, ids: list[int], seed: int, now: datetime) -> None:
-    """Sends the readings of the last two days as they would have come, and lets the watch look at the last hour."""
+    """Sends the readings of the last two days in their order, and lets the watch look at the last hour."""
     from headwater.sim import fleet
 
     times = [now - fleet.EVERY * back for back in range(FLEET_HISTORY // fleet.EVERY, 0, -1)]
@@ -155,7 +155,7 @@ def _batch(ids: list[int], readings: Iterable[SimReading]) -> list[NewReading]:
 def _serve(parts: Parts, *, crawl: bool = True, open_browser: bool = False, is_demo: bool = False) -> None:
     from headwater.server import serve  # loads the web framework, which no other command needs
 
-    # Where nobody is looking, standard output ends up in a journal, and whoever reads that could sign in.
+    # Without a terminal, the output ends up in a journal. Anybody who reads it could sign in with the link.
     shows_link = is_demo or sys.stdout.isatty()
 
     def on_ready(link: str | None) -> None:
@@ -165,7 +165,7 @@ def _serve(parts: Parts, *, crawl: bool = True, open_browser: bool = False, is_d
             webbrowser.open(link)
 
     def on_stop() -> None:
-        say("Stopping: visits under way are finished or given back.")
+        say("Stopping. Running visits finish or go back to the schedule.")
 
     listening = listen(parts.settings)
     with noted_as_running(parts.settings):
