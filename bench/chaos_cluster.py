@@ -38,18 +38,9 @@ def main() -> None:
     options.add_argument("--pause", type=float, default=3.0, help="seconds between two faults, on average")
     options.add_argument("--minutes", type=float, default=600.0, help="begin no fault after so many minutes")
     options.add_argument("--kafka", action="store_true", help="consumers follow Kafka, which is restarted as well")
-    given = options.parse_args()
+    given = vars(options.parse_args())
     with tempfile.TemporaryDirectory(prefix="headwater-chaos-") as folder:
-        report = chaos_cluster.run(
-            Path(folder),
-            faults=given.faults,
-            seed=given.seed,
-            feeds=given.feeds,
-            pause=given.pause,
-            minutes=given.minutes,
-            kafka=given.kafka,
-            say=lambda words: print(words, file=sys.stderr, flush=True),
-        )
+        report = chaos_cluster.run(Path(folder), say=lambda words: print(words, file=sys.stderr, flush=True), **given)
     print(table(report))
     sys.exit(0 if report.outcome.is_flawless else 1)
 

@@ -240,14 +240,7 @@ async def _renew(db: Database, task_id: str, now: Callable[[], datetime]) -> Non
 def _finish(conn: Connection, reader: Reader, run: FoldRun, now: datetime) -> None:
     """The result and the event that says so commit together."""
     runs.finish(conn, run.task_id, run.status, now, result=shaped(Run, run))
-    facts = RunFacts(
-        task_id=run.task_id,
-        status=run.status,
-        decided=run.decided,
-        already_decided=run.already_decided,
-        joined=len(run.joined),
-        degraded=run.degraded,
-    )
+    facts = RunFacts.of(run, joined=len(run.joined))
     outbox.append(conn, [STORY_RUN_FINISHED(facts, once=run.task_id, reader=reader)], now)
 
 

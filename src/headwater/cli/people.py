@@ -32,6 +32,8 @@ TenantName = Annotated[
     str | None, typer.Option("--tenant", help="Name of the tenant. Default: the one that runs the instance.")
 ]
 Who = Annotated[str, typer.Argument(help="E-mail address, name or id of a person.")]
+NewRole = Annotated[str, typer.Argument(help="owner, operator, member or viewer.")]
+NewEmail = Annotated[str, typer.Argument(help="E-mail address for signing in.")]
 Of = Annotated[str | None, typer.Option("--of", help="Whose tokens: e-mail address, name or id. Default: the owner.")]
 
 
@@ -42,10 +44,19 @@ def _within(tenant: str | None) -> Iterator[tuple[Parts, Reader]]:
         yield parts, parts.db.read_now(people.reader_in, tenant, owner)
 
 
-def _change(change: Callable[[Connection, Reader, int, str], Person], tenant: str | None, who: str, to: str) -> Person:
+def _change(
+    change: Callable[[Connection, Reader, int, str], Person],
+    tenant: str | None,
+    who: str,
+    to: str,
+    words: Callable[[Person], str],
+    as_json: bool,
+) -> None:
+    """Changes somebody, and says so in these words."""
     with _within(tenant) as (parts, reader):
         person = parts.db.read_now(people.named, reader, who)
-        return parts.db.write_now(change, reader, person.id, to)
+        changed = parts.db.write_now(change, reader, person.id, to)
+    json_line(shaped(PersonJson, changed)) if as_json else say(words(changed))
 
 
 @app.command("list")
@@ -121,27 +132,15 @@ def invite(
 
 
 @app.command("role")
-def give_role(
-    who: Who,
-    role: Annotated[str, typer.Argument(help="owner, operator, member or viewer.")],
-    tenant: TenantName = None,
-    as_json: Json = False,
-) -> None:
+def give_role(who: Who, role: NewRole, tenant: TenantName = None, as_json: Json = False) -> None:
     """Give somebody another role. It applies from their next request."""
-    changed = _change(people.give_role, tenant, who, role)
-    json_line(shaped(PersonJson, changed)) if as_json else say(f"{changed.name} is now {changed.role}.")
+    _change(people.give_role, tenant, who, role, lambda one: f"{one.name} is now {one.role}.", as_json)
 
 
 @app.command("email")
-def set_email(
-    who: Who,
-    email: Annotated[str, typer.Argument(help="E-mail address for signing in.")],
-    tenant: TenantName = None,
-    as_json: Json = False,
-) -> None:
+def set_email(who: Who, email: NewEmail, tenant: TenantName = None, as_json: Json = False) -> None:
     """Set the e-mail address that somebody signs in with."""
-    changed = _change(people.set_email, tenant, who, email)
-    json_line(shaped(PersonJson, changed)) if as_json else say(f"{changed.name} now signs in as {changed.email}.")
+    _change(people.set_email, tenant, who, email, lambda one: f"{one.name} now signs in as {one.email}.", as_json)
 
 
 @app.command("password")

@@ -86,7 +86,7 @@ def _keep(conn: Connection, name: str, wrong: str | None, now: datetime) -> Aler
 
 
 def _facts(alert: Alert) -> AlertFacts:
-    return AlertFacts(alert=alert.name, detail=alert.detail, raised_at=alert.raised_at)
+    return AlertFacts.of(alert, alert=alert.name)
 
 
 def _once(alert: Alert) -> str:

@@ -107,16 +107,7 @@ def post_events(source_id: int, stored: Sequence[StoredPost]) -> list[Event]:
 
 
 def _post_event(kind: catalogue.EventKind[PostFacts], source_id: int, stored: StoredPost) -> Event:
-    post = stored.post
-    facts = PostFacts(
-        post_id=stored.id,
-        source_id=source_id,
-        source_post_id=post.source_post_id,
-        version=stored.version,
-        title=post.title,
-        url=post.url,
-        created_at=post.created_at,
-    )
+    facts = PostFacts.of(stored.post, post_id=stored.id, source_id=source_id, version=stored.version)
     return kind(facts, once=f"{stored.id}:{stored.version}")
 
 

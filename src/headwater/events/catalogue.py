@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -30,6 +30,11 @@ _URI_SAFE = ":/?#[]@!$&'()*+,;=%~"
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """The data of an event. Each field has a description."""
+
+    @classmethod
+    def of(cls, row: object, **more: Any) -> Self:
+        """Takes the fields from the attributes of a row. `more` are values that the row does not have."""
+        return cls(**{name: getattr(row, name) for name in cls.__struct_fields__ if name not in more}, **more)
 
 
 class Field(NamedTuple):

@@ -84,7 +84,9 @@ def add(conn: Connection, reader: Reader, wanted: NewMiner, now: datetime) -> Mi
         raise BadInput(f"You have {MOST_MINERS:,} entries of machines, which is the most. Remove one first.")
     miner_id = miners.add(conn, reader, _facts(conn, {}, wanted.model_dump()), now)
     added = find(conn, reader, miner_id)
-    outbox.append(conn, [MINER_ADDED(_event_facts(added), once=str(added.id), reader=reader)], now)
+    outbox.append(
+        conn, [MINER_ADDED(MachineFacts.of(added, miner_id=added.id), once=str(added.id), reader=reader)], now
+    )
     audit.record(conn, reader, "miner.add", miner_id)
     return added
 
@@ -103,7 +105,11 @@ def change(conn: Connection, reader: Reader, miner_id: int, wanted: MinerChange,
     if not miners.change(conn, reader, before, facts, now):
         raise _changed(find(conn, reader, miner_id))
     after = find(conn, reader, miner_id)
-    outbox.append(conn, [MINER_CHANGED(_event_facts(after), once=f"{after.id}:{after.revision}", reader=reader)], now)
+    outbox.append(
+        conn,
+        [MINER_CHANGED(MachineFacts.of(after, miner_id=after.id), once=f"{after.id}:{after.revision}", reader=reader)],
+        now,
+    )
     audit.record(conn, reader, "miner.change", miner_id, ", ".join(sorted(given)))
     return after
 
@@ -174,21 +180,6 @@ def _changed(present: Miner) -> ChangedMeanwhile:
     return ChangedMeanwhile(
         f"Machines {present.id} have revision {present.revision} by now. Read them again, then change them.",
         revision=present.revision,
-    )
-
-
-def _event_facts(miner: Miner) -> MachineFacts:
-    return MachineFacts(
-        miner_id=miner.id,
-        model=miner.model,
-        name=miner.name,
-        site=miner.site,
-        pool=miner.pool,
-        quantity=miner.quantity,
-        actual_hashrate_th=miner.actual_hashrate_th,
-        actual_power_w=miner.actual_power_w,
-        electricity_usd_per_kwh=miner.electricity_usd_per_kwh,
-        revision=miner.revision,
     )
 
 

@@ -216,15 +216,7 @@ def _judge(conn: Connection, one: WatchedMachine, watching_since: datetime, now:
     telemetry.judge(conn, one.miner_id, after.state, now if changed else one.since, after.doubts)
     if not changed or "ok" not in (before.state, after.state):
         return None
-    trouble = MinerTrouble(
-        miner_id=one.miner_id,
-        name=one.name,
-        site=one.site,
-        state=after.state,
-        hashrate_th=one.hashrate_th,
-        expected_th=expected,
-        last_heard_at=one.received_at,
-    )
+    trouble = MinerTrouble.of(one, state=after.state, expected_th=expected, last_heard_at=one.received_at)
     kind = MINER_RECOVERED if after.state == "ok" else MINER_OFFLINE
     owner = Reader(one.tenant_id, one.user_id, "", "member")
     return kind(trouble, once=f"{one.miner_id}:{now.isoformat()}", reader=owner)

@@ -119,7 +119,9 @@ def enter(conn: Connection, reader: Reader, wanted: Sequence[tuple[NewTrade, str
         fresh.append(trades[-1])
     if any(one.side == "sell" for one in fresh):
         _refuse_shortage(conn, reader)
-    outbox.append(conn, [TRADED(_event(one), once=str(one.id), reader=reader) for one in fresh], now)
+    outbox.append(
+        conn, [TRADED(TradeEvent.of(one, trade_id=one.id), once=str(one.id), reader=reader) for one in fresh], now
+    )
     if fresh:
         audit.record(conn, reader, "trade.enter", fresh[0].id if len(fresh) == 1 else None, f"{len(fresh)} trades")
     return Entered(trades, len(fresh))
@@ -247,16 +249,6 @@ def _same(before: StoredTrade, wanted: NewTrade) -> StoredTrade:
     if _facts(wanted, wanted.traded_at or before.created_at) != before.facts:
         raise KeyReused(f"The key was used for the trade {before.id}, which is another one. Take a new key.")
     return before
-
-
-def _event(entered: StoredTrade) -> TradeEvent:
-    return TradeEvent(
-        trade_id=entered.id,
-        side=entered.side,
-        btc=entered.btc,
-        usd=entered.usd,
-        traded_at=entered.traded_at,
-    )
 
 
 class TradeJson(TypedDict):
