@@ -21,10 +21,10 @@ from headwater.app.log import DeadLetterJson, Joined, LetterState, ReplayAll, Tr
 from headwater.app.shapes import PageJson, shaped
 from headwater.errors import HeadwaterError
 from headwater.events.live import EventFilter, Listener, Live, ResumeToken
-from headwater.http import auth, routes
+from headwater.http import auth
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
-from headwater.http.routes import Cursor, Id, Limit, api_router, route
+from headwater.http.routes import Id, WantedPage, api_router, route
 from headwater.http.state import WithLive, WithParts
 from headwater.wire import Parts
 
@@ -142,13 +142,12 @@ async def show_trace(
 @dead_letter_router.get("", **route("List dead letters, newest first", "log:read"))
 async def list_letters(
     parts: WithParts,
+    page: WantedPage,
     state: Annotated[LetterState, Query(description="in which state")] = "dead",
-    cursor: Cursor = None,
-    limit: Limit = 50,
 ) -> PageJson[DeadLetterJson]:
     """Events that a consumer could not handle, with the error and how often it was tried."""
-    found = await parts.db.read(event_log.list_dead_letters, state, before=routes.id_in(cursor), limit=limit + 1)
-    return routes.page_of(DeadLetterJson, found, limit, routes.cursor_of_row)
+    found = await parts.db.read(event_log.list_dead_letters, state, before=page.last_id, limit=page.limit)
+    return page.of(DeadLetterJson, found)
 
 
 @dead_letter_router.post("/replay", **route("Replay all dead letters", "log:write", 404, 409))

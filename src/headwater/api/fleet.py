@@ -19,10 +19,9 @@ from headwater.app.fleet.treasury import (
     WantedCorrection,
 )
 from headwater.app.shapes import PageJson, shaped
-from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
 from headwater.http.problems import refusals
-from headwater.http.routes import Cursor, Id, Limit, api_router
+from headwater.http.routes import Id, WantedPage, api_router
 from headwater.http.state import WithParts
 
 router = api_router("fleet", prefix="")
@@ -41,12 +40,9 @@ async def list_models(parts: WithParts) -> MinerModelsJson:
 
 
 @router.get("/api/miners", summary="List your machines", dependencies=[needs("miners:read")])
-async def list_miners(
-    parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
-) -> PageJson[MinerJson]:
+async def list_miners(parts: WithParts, reader: CurrentReader, page: WantedPage) -> PageJson[MinerJson]:
     """In the order in which they were added."""
-    found = await parts.db.read(miners.page, reader, after=routes.id_in(cursor), limit=limit + 1)
-    return routes.page_of(MinerJson, found, limit, routes.cursor_of_row)
+    return page.of(MinerJson, await parts.db.read(miners.page, reader, after=page.last_id, limit=page.limit))
 
 
 @router.post("/api/miners", status_code=201, summary="Add machines", dependencies=[needs("miners:write")])
@@ -97,14 +93,12 @@ async def enter_trade(
 async def list_trades(
     parts: WithParts,
     reader: CurrentReader,
+    page: WantedPage,
     method: Annotated[Method, Query(description="which coins a sale takes")] = "average",
-    cursor: Cursor = None,
-    limit: Limit = 50,
 ) -> TradesJson:
     """The newest first, each with what it made and what was there after it."""
-    before = routes.id_in(cursor)
-    found = await parts.db.read(treasury.page, reader, method, before=before, limit=limit + 1)
-    return {"method": method, **routes.page_of(SettledTradeJson, found, limit, routes.cursor_of_row)}
+    found = await parts.db.read(treasury.page, reader, method, before=page.last_id, limit=page.limit)
+    return {"method": method, **page.of(SettledTradeJson, found)}
 
 
 @router.post(
@@ -129,12 +123,10 @@ async def correct_trade(
 
 
 @router.get("/api/treasury/corrections", summary="List corrected trades", dependencies=[needs("treasury:read")])
-async def list_corrections(
-    parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
-) -> PageJson[CorrectionJson]:
+async def list_corrections(parts: WithParts, reader: CurrentReader, page: WantedPage) -> PageJson[CorrectionJson]:
     """The newest first, each with the trade as it was entered and what counts instead."""
-    found = await parts.db.read(treasury.corrections, reader, before=routes.id_in(cursor), limit=limit + 1)
-    return routes.page_of(CorrectionJson, found, limit, routes.cursor_of_row)
+    found = await parts.db.read(treasury.corrections, reader, before=page.last_id, limit=page.limit)
+    return page.of(CorrectionJson, found)
 
 
 @router.get("/analytics/main", summary="What your machines and coins come to", dependencies=[needs("treasury:read")])

@@ -35,7 +35,7 @@ from headwater.app.people import (
 from headwater.app.shapes import PageJson, shaped
 from headwater.http import routes
 from headwater.http.auth import CurrentReader, caller_of, needs
-from headwater.http.routes import WHOLE, Cursor, Email, GivenName, Id, Limit, api_router, one_of, route
+from headwater.http.routes import WHOLE, Email, GivenName, Id, WantedPage, api_router, one_of, route
 from headwater.http.state import WithParts
 
 account_router = api_router("account", prefix="/api/account")
@@ -137,8 +137,7 @@ async def change_password(parts: WithParts, request: Request, reader: CurrentRea
 @account_router.get("/tokens", **route("List your API tokens", "account:read"))
 async def list_tokens(parts: WithParts, reader: CurrentReader) -> TokensJson:
     """The newest first, without their secrets."""
-    found = await parts.db.read(account.every_token, reader, parts.now())
-    return {"items": [shaped(TokenJson, one) for one in found]}
+    return {"items": [shaped(TokenJson, one) for one in await parts.db.read(account.every_token, reader, parts.now())]}
 
 
 @account_router.post("/tokens", status_code=201, **route("Make an API token", "account:write", 409))
@@ -236,8 +235,7 @@ async def withdraw_invitation(parts: WithParts, reader: CurrentReader, invitatio
 async def list_audit(
     parts: WithParts,
     reader: CurrentReader,
-    cursor: Cursor = None,
-    limit: Limit = 50,
+    page: WantedPage,
     user_id: Annotated[int | None, Query(ge=1, le=routes.MAX_ID, description="only what this person did")] = None,
     resource: Annotated[
         Audited | None, Query(description="only what was done with these, such as `person` or `token`")
@@ -245,11 +243,10 @@ async def list_audit(
 ) -> PageJson[AuditJson]:
     """Every change in your tenant, through pages, API, command line and access tokens, the newest first. Signing in
     with a wrong password is there as well."""
-    before = routes.id_in(cursor)
     found = await parts.db.read(
-        people.audit_page, reader, before=before, limit=limit + 1, user_id=user_id, resource=resource
+        people.audit_page, reader, before=page.last_id, limit=page.limit, user_id=user_id, resource=resource
     )
-    return routes.page_of(AuditJson, found, limit, routes.cursor_of_row)
+    return page.of(AuditJson, found)
 
 
 @router.get(

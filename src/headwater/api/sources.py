@@ -11,9 +11,8 @@ from headwater.app import refresh, sources
 from headwater.app.refresh import Refresh, RefreshAll, Scheduled, Task
 from headwater.app.shapes import PageJson, iso_or_none, shaped
 from headwater.app.sources import KIND_NAMES, ImportReport, Refused, SourceDetailJson, SourceJson, VisitJson
-from headwater.http import routes
 from headwater.http.auth import CurrentReader, needs
-from headwater.http.routes import WHOLE, Cursor, Flag, Id, JsonId, Limit, Name, api_router, one_of, route
+from headwater.http.routes import WHOLE, Flag, Id, JsonId, Name, WantedPage, api_router, one_of, route
 from headwater.http.state import WithParts
 
 OPML_TYPE = "text/x-opml"
@@ -60,12 +59,10 @@ class ScheduleFeed(BaseModel):
 
 
 @router.get("/sources", **route("List what you follow", "sources:read"))
-async def list_sources(
-    parts: WithParts, reader: CurrentReader, cursor: Cursor = None, limit: Limit = 50
-) -> PageJson[SourceJson]:
+async def list_sources(parts: WithParts, reader: CurrentReader, page: WantedPage) -> PageJson[SourceJson]:
     """In the order in which they were added, each with how it is doing and when it is checked next."""
-    found = await parts.db.read(sources.page, reader, parts.now(), after=routes.id_in(cursor), limit=limit + 1)
-    return routes.page_of(SourceJson, found, limit, routes.cursor_of_row)
+    found = await parts.db.read(sources.page, reader, parts.now(), after=page.last_id, limit=page.limit)
+    return page.of(SourceJson, found)
 
 
 @router.post("/sources", status_code=202, **route("Follow a source", "sources:write", 409))

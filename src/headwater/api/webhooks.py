@@ -9,9 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from headwater.app import webhooks
 from headwater.app.shapes import PageJson, shaped
 from headwater.app.webhooks import CreatedWebhookJson, DeliveryJson, WebhookJson, WebhooksJson
-from headwater.http import routes
 from headwater.http.auth import CurrentReader
-from headwater.http.routes import Cursor, Flag, Id, Limit, api_router, one_of, route
+from headwater.http.routes import Flag, Id, WantedPage, api_router, one_of, route
 from headwater.http.state import WithParts
 from headwater.store.people.webhooks import ChangedWebhook
 
@@ -79,12 +78,11 @@ async def remove_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id
 
 @router.get("/{webhook_id}/deliveries", **route("List what was sent and what waits", "webhooks:read"))
 async def list_deliveries(
-    parts: WithParts, reader: CurrentReader, webhook_id: Id, cursor: Cursor = None, limit: Limit = 50
+    parts: WithParts, reader: CurrentReader, webhook_id: Id, page: WantedPage
 ) -> PageJson[DeliveryJson]:
     """The newest first."""
-    before = routes.id_in(cursor)
-    _, log = await parts.db.read(webhooks.log_of, reader, webhook_id, before=before, limit=limit + 1)
-    return routes.page_of(DeliveryJson, log, limit, routes.cursor_of_row, webhook_id=webhook_id)
+    _, log = await parts.db.read(webhooks.log_of, reader, webhook_id, before=page.last_id, limit=page.limit)
+    return page.of(DeliveryJson, log, webhook_id=webhook_id)
 
 
 @router.post("/{webhook_id}/test", status_code=202, **route("Send a ping to a webhook", "webhooks:write", 409))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial, wraps
 from hashlib import blake2b
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 from fastapi import APIRouter, Depends, FastAPI, Form, Path, Query, Request
@@ -141,6 +141,29 @@ def page_of(
     """Returns one page of what was found as JSON. `more` are values that the rows do not have."""
     rows, next_cursor = cut_page(found, limit, cursor_of)
     return {"items": [shaped(shape, row, **more) for row in rows], "next_cursor": next_cursor}
+
+
+class IdPage(NamedTuple):
+    """A page of a list that goes by ids: the id with which the page before ended, and how many are shown."""
+
+    last_id: int | None
+    shown: int
+
+    @property
+    def limit(self) -> int:
+        """How many to read: one more than is shown tells whether there is another page."""
+        return self.shown + 1
+
+    def of(self, shape: type[T], found: Sequence[_HasId], **more: Any) -> PageJson[T]:
+        """Returns what was found as JSON. `more` are values that the rows do not have."""
+        return page_of(shape, found, self.shown, cursor_of_row, **more)
+
+
+async def id_page(cursor: Cursor = None, limit: Limit = 50) -> IdPage:
+    return IdPage(id_in(cursor), limit)
+
+
+WantedPage = Annotated[IdPage, Depends(id_page)]
 
 
 def tagged(request: Request, body: bytes) -> Any:
