@@ -8,7 +8,7 @@ Tests compare the files with what this makes, so nothing can be declared and sta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import yaml
 from headwater.accounts.scopes import ROLES, SCOPES
 from headwater.api.document import openapi
 from headwater.app.people import ACTIONS
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.cli.session import every
 from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
@@ -149,10 +149,15 @@ A version can gain fields. Any other change makes a new version.
 """
     for kind in KINDS:
         yield f"## `{kind.name}`\n\n{kind.meaning} Version {kind.version}, key `{kind.key}`.\n"
-        yield "| field | meaning |\n|---|---|"
-        for field, meaning in kind.fields():
-            yield f"| `{field}` | {meaning} |"
-        yield ""
+        yield from _meanings(("field", "meaning"), kind.fields())
+
+
+def _meanings(columns: tuple[str, str], meanings: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Writes a table of names and what they mean."""
+    yield f"| {columns[0]} | {columns[1]} |\n|---|---|"
+    for name, meaning in meanings:
+        yield f"| `{name}` | {meaning} |"
+    yield ""
 
 
 def _errors() -> Iterator[str]:
@@ -173,12 +178,9 @@ def _scopes() -> Iterator[str]:
 Every person has one role in their tenant. Every route of the API and every page names the scope that it needs. A
 session has all scopes of the role. A token has all of them, or those that it was made with; it never has more than its
 owner. Without the scope, the answer is a 403 with the code `insufficient_scope`.
-
-| role | what it is for |
-|---|---|"""
-    for role, meaning in ROLES.items():
-        yield f"| `{role}` | {meaning} |"
-    yield "\n| scope | allows you to | roles |\n|---|---|---|"
+"""
+    yield from _meanings(("role", "what it is for"), ROLES.items())
+    yield "| scope | allows you to | roles |\n|---|---|---|"
     for scope in SCOPES.values():
         where = "; only in the tenant that runs the instance" if scope.instance else ""
         yield f"| `{scope.name}` | {scope.meaning} | {', '.join(scope.roles)}{where} |"
@@ -186,18 +188,14 @@ owner. Without the scope, the answer is a 403 with the code `insufficient_scope`
 ## Actions of the audit log
 
 [Tenants](tenants.md#the-audit-log) says what is recorded. The part before the dot is the resource.
-
-| action | somebody |
-|---|---|"""
-    for action, meaning in ACTIONS.items():
-        yield f"| `{action}` | {meaning} |"
-    yield ""
+"""
+    yield from _meanings(("action", "somebody"), ACTIONS.items())
 
 
 def _commands() -> Iterator[str]:
     yield f"# Commands\n\n{NOTE}"
     yield "Exit codes: 0 means success, 1 failure, 2 wrong usage. `--json` prints JSON lines. Errors go to stderr.\n"
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(program())
     yield from _group(root, "headwater")
 
 

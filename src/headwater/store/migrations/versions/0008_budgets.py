@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import primary_key
-from headwater.store.tables.columns import Moment
+from headwater.store.tables.columns import Moment, optional, required
 
 revision = "0008"
 down_revision = "0007"
@@ -13,10 +13,10 @@ down_revision = "0007"
 def upgrade() -> None:
     op.create_table(
         "request_budgets",
-        sa.Column("name", sa.Text(), nullable=False),
+        *required(name=sa.Text),
         sa.Column("place", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("used_at", Moment(), nullable=True),
-        sa.Column("free_at", Moment(), nullable=False),
+        *optional(used_at=Moment),
+        *required(free_at=Moment),
         primary_key("request_budgets", "name", "place"),
     )
     op.add_column("crawls", sa.Column("gap", sa.Boolean(), server_default=sa.false(), nullable=False))

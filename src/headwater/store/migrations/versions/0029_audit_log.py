@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import own_id, primary_key
-from headwater.store.tables.columns import BigId, Moment
+from headwater.store.tables.columns import BigId, Moment, optional, required
 
 revision = "0029"
 down_revision = "0028"
@@ -25,17 +25,11 @@ def upgrade() -> None:
     op.create_table(
         "audit_log",
         own_id(),
-        sa.Column("tenant_id", BigId, nullable=False),
-        sa.Column("user_id", BigId),
-        sa.Column("user_name", sa.Text()),
-        sa.Column("at", Moment(), nullable=False),
-        sa.Column("action", sa.Text(), nullable=False),
-        sa.Column("resource", sa.Text(), nullable=False),
-        sa.Column("resource_id", sa.Text()),
-        sa.Column("detail", sa.Text()),
-        sa.Column("address", sa.Text()),
-        sa.Column("agent", sa.Text()),
-        sa.Column("request_id", sa.String(36), nullable=False),
+        *required(tenant_id=BigId),
+        *optional(user_id=BigId, user_name=sa.Text),
+        *required(at=Moment, action=sa.Text, resource=sa.Text),
+        *optional(resource_id=sa.Text, detail=sa.Text, address=sa.Text, agent=sa.Text),
+        *required(request_id=sa.String(36)),
         primary_key("audit_log", "id"),
         sqlite_autoincrement=True,
     )

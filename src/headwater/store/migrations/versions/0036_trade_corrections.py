@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from headwater.store.migrations.pieces import of_user, own_id, primary_key, tenant_and_user, unique
-from headwater.store.tables.columns import BigId, Moment
+from headwater.store.tables.columns import BigId, Moment, optional, required
 
 revision = "0036"
 down_revision = "0035"
@@ -15,11 +15,9 @@ def upgrade() -> None:
         "trade_corrections",
         own_id(),
         *tenant_and_user(),
-        sa.Column("trade_id", BigId, nullable=False),
-        sa.Column("replaced_by", BigId),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("idempotency_key", sa.Text(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
+        *required(trade_id=BigId),
+        *optional(replaced_by=BigId),
+        *required(reason=sa.Text, idempotency_key=sa.Text, created_at=Moment),
         sa.ForeignKeyConstraint(
             ["tenant_id", "trade_id"],
             ["treasury_trades.tenant_id", "treasury_trades.id"],
