@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import headwater.cli.commands
 from headwater.cli import main
+from headwater.cli.commands import program
 
 STORE = Path(os.environ["HEADWATER_DATA_DIR"])
 UNTIL_READ = 0.5  # seconds
@@ -82,7 +82,7 @@ def answered(words: list[str], reader: str) -> dict[str, Any] | None:
     return {"code": os.waitstatus_to_exitcode(status), "out": out} | ({"trouble": said} if reader == "leaves" else {})
 
 
-assert headwater.cli.commands.app
+program()  # imports all commands
 while line := sys.stdin.readline():
     answer = answered(**json.loads(line))
     if answer is None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from support.web import Answer, Web, rss, web
 
 Headwater = Callable[..., Any]
@@ -61,7 +61,7 @@ ARGUMENTS = {
 def json_commands() -> list[tuple[str, ...]]:
     """Returns every command that has `--json`, with the words that it needs."""
     found = []
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), get_command(app))]
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), get_command(program()))]
     while waiting:
         words, command = waiting.pop()
         if hasattr(command, "commands"):

@@ -18,8 +18,9 @@ HEAVY_FOR_A_SERVER = {
     "numpy",
     "lxml",
     "selectolax",
+    "pydantic.v1.main",
 }
-LOADED = "import sys; import headwater.cli.commands; print(' '.join(sys.modules))"
+LOADED = "import sys; from headwater.cli.commands import program; program(); print(' '.join(sys.modules))"
 
 
 def test_commands_load_neither_the_web_nor_migrations_nor_compilers() -> None:
@@ -30,8 +31,21 @@ def test_commands_load_neither_the_web_nor_migrations_nor_compilers() -> None:
 
 def test_a_server_loads_neither_migrations_nor_parsers_nor_what_draws_on_a_terminal() -> None:
     load = (
-        "import sys; from headwater.cli import _load_structlog; _load_structlog();"
-        "import headwater.cli.commands, headwater.server, headwater.dedup.engine; print(' '.join(sys.modules))"
+        "import sys; from headwater.cli import leave_out_unused; leave_out_unused();"
+        "from headwater.cli.commands import program; program();"
+        "import headwater.server, headwater.dedup.engine; print(' '.join(sys.modules))"
     )
     loaded = subprocess.run([sys.executable, "-c", load], check=True, capture_output=True, text=True).stdout.split()
     assert HEAVY_FOR_A_SERVER & set(loaded) == set()
+
+
+def test_a_command_loads_no_other_commands() -> None:
+    load = (
+        "import sys; from headwater.cli.commands import program_for; program_for(['up']); print(' '.join(sys.modules))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", load], check=True, capture_output=True, text=True).stdout.split()
+    assert {name for name in loaded if name.startswith("headwater.cli.")} == {
+        "headwater.cli.commands",
+        "headwater.cli.session",
+        "headwater.cli.up",
+    }

@@ -13,7 +13,7 @@ from sqlalchemy import Row, delete, select
 from typer.testing import CliRunner, Result
 
 from api.running import Client, Running, running
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.errors import BadInput, TooManySources
 from headwater.store.tables import event_outbox, visit_tasks
 from headwater.store.tables import sources as sources_table
@@ -65,7 +65,7 @@ def row_of(instance: Running, source_id: int) -> Row[Any]:
 
 
 def cli(environ: dict[str, str], *words: str) -> Result:
-    return CliRunner().invoke(app, list(words), env=environ)
+    return CliRunner().invoke(program(), list(words), env=environ)
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -91,7 +91,10 @@ def test_our_names_of_codes_are_those_of_libcurl() -> None:
 
 
 def test_libcurl_is_loaded_by_the_first_request() -> None:
-    loaded = "import sys, headwater.cli.commands, headwater.fetch.client; print('pycurl' in sys.modules)"
+    loaded = (
+        "import sys, headwater.fetch.client; from headwater.cli.commands import program; program();"
+        "print('pycurl' in sys.modules)"
+    )
     assert (
         subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "False\n"
     )

@@ -17,7 +17,7 @@ from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, begins, fold
 from headwater import wire
 from headwater.app import groups
 from headwater.app.groups import GroupFilter
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.consumers.fold import FoldOptions
 from headwater.errors import BadSetting
 from headwater.ids import uuid7
@@ -366,6 +366,6 @@ def test_the_terminal_folds_as_it_is_told_and_else_as_chosen(
         publish(headwater, FLOOD, FLOOD_AGAIN, FLOOD_TOLD)
         headwater.program()("PUT", "/api/folding/runs", {"enable_exact_duplicate": False})
         for words, count in (((), 1), (("--exact",), 2), (("--exact", "--no-similar"), 1), (("--threshold", "1"), 0)):
-            ran = CliRunner().invoke(app, ["dedup", "run", "--method", "manual", *words], catch_exceptions=False)
+            ran = CliRunner().invoke(program(), ["dedup", "run", "--method", "manual", *words], catch_exceptions=False)
             assert ran.output.splitlines()[-1] == f"3 posts decided, {count} would join a story."
-        assert CliRunner().invoke(app, ["dedup", "run", "--method", "magic"]).exit_code != 0
+        assert CliRunner().invoke(program(), ["dedup", "run", "--method", "magic"]).exit_code != 0

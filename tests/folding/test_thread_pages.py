@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from typer.testing import CliRunner
 
 from api.running import Client, Running
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.consumers.search import CONSUMER
 from headwater.model import Post
 from support.log import consume_all
@@ -113,10 +113,10 @@ def test_what_is_no_thread_and_bad_input_are_answered(headwater: Running) -> Non
 def test_the_terminal_shows_a_thread(headwater: Running, sqlite_url: str) -> None:
     first, *replies = headwater.publish(headwater.source(), *conversation(headwater.parts.now(), 2))
     run = CliRunner(env={"HEADWATER_DATABASE_URL": sqlite_url, "COLUMNS": "200"})
-    assert f"{PUMPS} (2 replies, 2 new)" in " ".join(run.invoke(app, ["stream"]).output.split())
-    lines = run.invoke(app, ["replies", str(first), "--json"]).output.splitlines()
+    assert f"{PUMPS} (2 replies, 2 new)" in " ".join(run.invoke(program(), ["stream"]).output.split())
+    lines = run.invoke(program(), ["replies", str(first), "--json"]).output.splitlines()
     assert [json.loads(line)["id"] for line in lines] == replies
-    assert "guest2" in run.invoke(app, ["replies", str(replies[0])]).output
+    assert "guest2" in run.invoke(program(), ["replies", str(replies[0])]).output
 
 
 def test_a_thread_in_a_browser(headwater: Running, opened: Open) -> None:  # F7

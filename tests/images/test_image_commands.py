@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from images.saving import opened
 from support.web import Answer, Web
 
 
 def run(*words: str) -> str:
-    done = CliRunner().invoke(app, ["images", *words])
+    done = CliRunner().invoke(program(), ["images", *words])
     assert done.exit_code == 0, done.output
     return done.output
 

@@ -25,7 +25,7 @@ from headwater.accounts import tokens
 from headwater.accounts.vault import InstanceKey, KeyFile, new_key
 from headwater.app import account, people, webhooks
 from headwater.app.sources import STARTER_GROUPS
-from headwater.cli.commands import app as program
+from headwater.cli.commands import program
 from headwater.consumers import search
 from headwater.http.auth import SAFE_METHODS, every_route
 from headwater.model import Decision, Event, Reader
@@ -74,7 +74,7 @@ def commands() -> Iterator[str]:
         for name, one in command.commands.items():
             yield from within(one, (*words, name))
 
-    return within(typer.main.get_command(program), ())
+    return within(typer.main.get_command(program()), ())
 
 
 def unknown(app: FastAPI) -> list[str]:

@@ -21,7 +21,7 @@ from api.running import Client, Running, running
 from headwater import wire
 from headwater.app import people
 from headwater.app.shapes import csv_lines
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.server import create_app
 from headwater.store.db import Database
 from headwater.store.people import accounts, audit
@@ -94,7 +94,7 @@ def test_every_command_that_writes_leaves_a_row(world: World, shell: CliRunner) 
         assert given is not None, WHAT_TO_DO.format(what=f"headwater {name}", table="COMMANDS")
         words, _, typed = "\0".join(map(str, given(world))).partition("<\0")
         before = len(rows(db))
-        done = shell.invoke(app, [*name.split(), *filter(None, words.split("\0"))], input=typed + "\n")
+        done = shell.invoke(program(), [*name.split(), *filter(None, words.split("\0"))], input=typed + "\n")
         structlog.reset_defaults()  # a command logs to where it writes, which is gone now
         new = rows(db)[before:]
         assert new, f"headwater {name} left no row: {done.output} {done.exception!r}. {WHAT_TO_DO}"
@@ -106,10 +106,10 @@ def test_every_command_that_writes_leaves_a_row(world: World, shell: CliRunner) 
 
 
 def test_a_restored_backup_says_so(shell: CliRunner, store_url: str, tmp_path: Path, monkeypatch: Any) -> None:
-    assert shell.invoke(app, ["token"]).exit_code == 0
-    assert shell.invoke(app, ["backup", str(tmp_path / "backup.zip")]).exit_code == 0
+    assert shell.invoke(program(), ["token"]).exit_code == 0
+    assert shell.invoke(program(), ["backup", str(tmp_path / "backup.zip")]).exit_code == 0
     monkeypatch.setenv("HEADWATER_DATABASE_URL", f"sqlite:///{tmp_path / 'restored.db'}")
-    restored = shell.invoke(app, ["restore", str(tmp_path / "backup.zip")])
+    restored = shell.invoke(program(), ["restore", str(tmp_path / "backup.zip")])
     assert restored.exit_code == 0, restored.output
     db = Database(f"sqlite:///{tmp_path / 'restored.db'}")
     assert [row.action for row in rows(db)] == ["token.create", "backup.restore"]
@@ -118,11 +118,11 @@ def test_a_restored_backup_says_so(shell: CliRunner, store_url: str, tmp_path: P
 
 def test_an_upgrade_says_from_where(shell: CliRunner, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("HEADWATER_DATABASE_URL", f"sqlite:///{tmp_path / 'old.db'}")
-    assert shell.invoke(app, ["db", "upgrade", "0017"]).exit_code == 0
-    assert shell.invoke(app, ["db", "upgrade"]).exit_code == 0
+    assert shell.invoke(program(), ["db", "upgrade", "0017"]).exit_code == 0
+    assert shell.invoke(program(), ["db", "upgrade"]).exit_code == 0
     db = Database(f"sqlite:///{tmp_path / 'old.db'}")
     assert [row.detail for row in rows(db)] in ([], ["from 0017"])  # a store that never had an owner has no tenant
-    assert shell.invoke(app, ["db", "upgrade"]).exit_code == 0
+    assert shell.invoke(program(), ["db", "upgrade"]).exit_code == 0
     assert len(rows(db)) <= 1
     db.close()
 
@@ -131,7 +131,7 @@ def test_setting_up_a_role_of_the_database_says_so(walled: Database, monkeypatch
     name = walled.engine.url.database or ""
     monkeypatch.setenv("HEADWATER_MIGRATION_DATABASE_URL", with_database(service_url("postgres"), name))
     monkeypatch.setenv("HEADWATER_DATABASE_URL", walled.engine.url.render_as_string(hide_password=False))
-    assert CliRunner().invoke(app, ["db", "roles"]).exit_code == 0
+    assert CliRunner().invoke(program(), ["db", "roles"]).exit_code == 0
     [row] = rows(walled)
     assert (row.action, row.detail) == ("schema.role", APP_ROLE)
 
@@ -213,7 +213,7 @@ def test_owners_see_their_own_tenant_alone(world: World) -> None:  # H68
 def test_what_the_instances_owner_does_in_another_tenant_is_in_that_tenants_log(world: World, shell: CliRunner) -> None:
     carl = a_person(world.running, "carl", "owner", tenant="Research")
     a_person(world.running, "dora", tenant="Research")
-    assert shell.invoke(app, ["people", "role", "dora", "viewer", "--tenant", "Research"]).exit_code == 0
+    assert shell.invoke(program(), ["people", "role", "dora", "viewer", "--tenant", "Research"]).exit_code == 0
     [row] = program_of(world.running, carl).get("/api/audit").json()["items"]
     assert (row["action"], row["user_id"], row["user_name"]) == ("person.role", None, None)
     assert row["agent"].startswith("headwater people (")
@@ -277,10 +277,10 @@ def test_the_page_says_in_words_what_was_done(world: World) -> None:
 def test_a_shell_shows_the_log(world: World, shell: CliRunner) -> None:
     for name in ("one", "=two"):
         world.api.post("/api/account/tokens", {"name": name})
-    assert "made an API token" in shell.invoke(app, ["people", "audit"]).output
-    [line] = shell.invoke(app, ["people", "audit", "--json", "--limit", "1"]).output.splitlines()
+    assert "made an API token" in shell.invoke(program(), ["people", "audit"]).output
+    [line] = shell.invoke(program(), ["people", "audit", "--json", "--limit", "1"]).output.splitlines()
     assert json.loads(line)["detail"] == "=two"
-    table = list(csv.DictReader(io.StringIO(shell.invoke(app, ["people", "audit", "--csv", "--all"]).output)))
+    table = list(csv.DictReader(io.StringIO(shell.invoke(program(), ["people", "audit", "--csv", "--all"]).output)))
     assert [row["detail"] for row in table] == ["'=two", "one"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headwater import wire
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.follow.add import follow
 from headwater.model import Response, Source, SourceState
 from headwater.sim.reddit_world import CommunityHabits, RedditLimits, SimReddit, simulated
@@ -101,7 +101,7 @@ def test_comments_are_switched_on_and_off_on_the_terminal(
     monkeypatch.setenv("HEADWATER_DATABASE_URL", parts.settings.store_url())
 
     def run(*words: str) -> int:
-        return CliRunner().invoke(app, ["comments", *words]).exit_code
+        return CliRunner().invoke(program(), ["comments", *words]).exit_code
 
     def settings() -> list[Any]:
         return [row.settings for row in sorted(rows(parts, sources), key=lambda row: row.id)]

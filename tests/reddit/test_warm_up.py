@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from api.running import Running, served
 from headwater import wire
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.cli.crawl import visit_now, warm_up
 from headwater.crawl import warm_up as warming
 from headwater.crawl.warm_up import Warmed, WarmUpPlan
@@ -215,9 +215,9 @@ def test_force_refresh_is_refused_where_it_means_nothing(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # A15
     monkeypatch.setenv("HEADWATER_DATABASE_URL", store_url)
-    ran = CliRunner().invoke(app, ["run", "clean-hot", "--force-refresh"])
+    ran = CliRunner().invoke(program(), ["run", "clean-hot", "--force-refresh"])
     assert (ran.exit_code, str(ran.exception)[:48]) == (1, "--force-refresh is for `headwater run warm-up`: ")
-    assert CliRunner().invoke(app, ["run", "warm-up", "--force-refresh"]).output == "warm-up: 0\n"
+    assert CliRunner().invoke(program(), ["run", "warm-up", "--force-refresh"]).output == "warm-up: 0\n"
 
 
 async def test_the_variables_of_the_crawler_choose_the_listing_that_visits_and_warm_ups_read(

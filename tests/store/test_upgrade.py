@@ -18,7 +18,7 @@ from sqlalchemy.types import JSON, Boolean, DateTime, LargeBinary
 from typer.testing import CliRunner
 
 from api.running import Client, Running, running
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.store import migrate
 from headwater.store.db import Database
 
@@ -103,7 +103,7 @@ def test_every_row_is_kept(old_url: str) -> None:  # E10
 def test_the_owner_signs_in_by_one_link(upgraded: Running, old_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_DATABASE_URL", old_url)
     monkeypatch.setenv("HEADWATER_SECRET_KEY", KEY)
-    printed = CliRunner().invoke(app, ["login"]).output.strip()
+    printed = CliRunner().invoke(program(), ["login"]).output.strip()
     link = "/login" + printed.partition("/login")[2]
     answer = upgraded.stranger.get(link)
     assert (answer.status, answer.headers["location"]) == (303, "/")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from headwater import wire
 from headwater.app import people, webhooks
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.consumers.webhooks import queue_for_webhooks
 from headwater.follow.add import follow
 from headwater.ids import uuid7
@@ -247,7 +247,7 @@ def test_a_store_of_one_role_becomes_one_of_two(postgres_url: str, monkeypatch: 
     migrate.upgrade(present)
     present.write_now(follow, present.write_now(accounts.make_owner, NOON), "https://news.example/feed", NOON)
     present.close()
-    run = partial(CliRunner().invoke, app)
+    run = partial(CliRunner().invoke, program())
 
     monkeypatch.setenv("HEADWATER_DATABASE_URL", postgres_url)
     lacks = next(line for line in run(["doctor"]).output.splitlines() if "tenants:" in line)
@@ -271,7 +271,7 @@ def test_db_roles_creates_the_role_that_the_address_names(postgres_url: str, mon
     url = as_app_role(postgres_url).replace(f"//{APP_ROLE}:", f"//{name}:")
     monkeypatch.setenv("HEADWATER_MIGRATION_DATABASE_URL", postgres_url)
     monkeypatch.setenv("HEADWATER_DATABASE_URL", url)
-    run = partial(CliRunner().invoke, app)
+    run = partial(CliRunner().invoke, program())
     try:
         made = run(["db", "roles"])
         assert f"{name} was created" in made.output

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from api.running import Running
 from headwater import wire
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.tables import crawl_hours as hours_table
@@ -133,7 +133,7 @@ def test_the_days_that_are_over_are_summed_up_once(db: Database, owner: Reader) 
 
 
 def run(*words: str) -> list[dict[str, Any]]:
-    ran = CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False)
+    ran = CliRunner().invoke(program(), [*words, "--json"], catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
     return [json.loads(line) for line in ran.output.splitlines()]
 
@@ -146,9 +146,9 @@ def test_everything_can_be_done_by_hand(store_url: str, monkeypatch: pytest.Monk
         assert said["job"] == job.name
     [said] = run("run", "tasks.maintenance.cleanup_expired_posts_hot")
     assert said == {"job": "clean-hot", "result": 0}
-    assert CliRunner().invoke(app, ["run", "nothing"]).exit_code != 0
-    assert "incremental" in CliRunner().invoke(app, ["run"]).output
-    assert "0 visited, 0 failed" in CliRunner().invoke(app, ["run", "incremental"], catch_exceptions=False).output
+    assert CliRunner().invoke(program(), ["run", "nothing"]).exit_code != 0
+    assert "incremental" in CliRunner().invoke(program(), ["run"]).output
+    assert "0 visited, 0 failed" in CliRunner().invoke(program(), ["run", "incremental"], catch_exceptions=False).output
 
 
 async def test_expired_posts_are_removed_by_the_job(on_both: Running) -> None:  # A4, A13

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, select, text, update
 from typer.testing import CliRunner
 
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.errors import BadDocument
 from headwater.follow import add as following
 from headwater.follow import pool as pooling
@@ -276,7 +276,7 @@ def test_the_pool_and_the_tiers_on_the_terminal(
     listed.write_text("source,tier,categories\nhttps://busy.example/feed,high,news\nhttps://b.example/,low,science\n")
 
     def run(*words: str) -> list[dict[str, Any]]:
-        ran = CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False)
+        ran = CliRunner().invoke(program(), [*words, "--json"], catch_exceptions=False)
         assert ran.exit_code == 0, ran.output
         return [json.loads(line) for line in ran.output.splitlines()]
 
@@ -285,12 +285,12 @@ def test_the_pool_and_the_tiers_on_the_terminal(
     assert [one["address"] for one in run("pool", "list", "--tier", "high")] == ["https://busy.example/feed"]
     assert [one["tier"] for one in run("pool", "list", "--category", "science")] == ["low"]
     assert run("crawl", "--tier", "medium") == []
-    assert CliRunner().invoke(app, ["crawl", "--tier", "top"]).exit_code != 0
+    assert CliRunner().invoke(program(), ["crawl", "--tier", "top"]).exit_code != 0
     [pinned] = run("tiers", "pin", "b.example", "medium")
     assert pinned["pinned_tier"] == "medium"
     assert {one["computed_tier"]: one["changes"] for one in run("tiers", "show")} == {"high": False, "medium": False}
     assert run("tiers", "apply") == []
-    said = CliRunner().invoke(app, ["tiers"], catch_exceptions=False).output
+    said = CliRunner().invoke(program(), ["tiers"], catch_exceptions=False).output
     assert "medium (pinned)" in said
     assert "2 sources, 0 would change." in said
 
@@ -306,14 +306,14 @@ def test_the_pool_leaves_and_enters_as_a_json_file(
         {"name": "r/gone", "tier": "low", "is_active": False},
     ]
     listed.write_text(json.dumps({"communities": found, "total": 3}))
-    said = CliRunner().invoke(app, ["pool", "import", str(listed)], catch_exceptions=False)
+    said = CliRunner().invoke(program(), ["pool", "import", str(listed)], catch_exceptions=False)
     assert said.output == (
         "2 added, 0 already in the pool, 0 refused. 1 are not active in the list and were left out.\n"
     )
-    assert CliRunner().invoke(app, ["pool", "export", str(left)], catch_exceptions=False).exit_code == 0
+    assert CliRunner().invoke(program(), ["pool", "export", str(left)], catch_exceptions=False).exit_code == 0
     assert json.loads(left.read_bytes()) == found[:2]
-    assert CliRunner().invoke(app, ["pool", "export"], catch_exceptions=False).stdout_bytes == left.read_bytes()
-    again = CliRunner().invoke(app, ["pool", "import", str(left)], catch_exceptions=False)
+    assert CliRunner().invoke(program(), ["pool", "export"], catch_exceptions=False).stdout_bytes == left.read_bytes()
+    again = CliRunner().invoke(program(), ["pool", "import", str(left)], catch_exceptions=False)
     assert again.output == "0 added, 2 already in the pool, 0 refused.\n"
-    refused = CliRunner().invoke(app, ["pool", "export", str(tmp_path)])
+    refused = CliRunner().invoke(program(), ["pool", "export", str(tmp_path)])
     assert refused.exit_code != 0

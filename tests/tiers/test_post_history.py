@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.running import Running
-from headwater.cli.commands import app
+from headwater.cli.commands import program
 from headwater.follow.add import unfollow
 from headwater.store.posts import stream
 from support.posts import NOON, a_post, visited
@@ -96,9 +96,9 @@ def test_what_a_post_said_on_the_terminal(
 ) -> None:  # A3
     post_id = edited_daily(on_both)
     monkeypatch.setenv("HEADWATER_DATABASE_URL", store_url)
-    shown = CliRunner().invoke(app, ["post", str(post_id), "--json"], catch_exceptions=False).output
+    shown = CliRunner().invoke(program(), ["post", str(post_id), "--json"], catch_exceptions=False).output
     assert [json.loads(line)["version"] for line in shown.splitlines()] == [3, 2, 1]
-    then = CliRunner().invoke(app, ["post", str(post_id), "--at", "2026-11-03"], catch_exceptions=False).output
+    then = CliRunner().invoke(program(), ["post", str(post_id), "--at", "2026-11-03"], catch_exceptions=False).output
     assert "Version 2, from 2026-11-03 12:00 until 2026-11-04 12:00 (UTC)" in then
     assert "Second words" in then
     assert "First words" not in then

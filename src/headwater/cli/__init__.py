@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def main() -> None:
     os.umask(0o077)  # nobody else may read the store, its key and its images
     sys.stdout, sys.stderr = complete(sys.stdout), complete(sys.stderr)
-    _load_structlog()
-    from headwater.cli.commands import app
+    leave_out_unused()
+    from headwater.cli.commands import program_for
     from headwater.cli.session import fail
 
     try:
-        app()
+        program_for(sys.argv[1:])()
     except HeadwaterError as error:
         sys.exit(fail(error))
 
@@ -74,11 +74,12 @@ def complete(stream: TextIO) -> TextIO:
     return io.TextIOWrapper(raw, encoding=stream.encoding, errors=stream.errors, line_buffering=at_once)
 
 
-def _load_structlog() -> None:
-    """Loads structlog without rich and pygments. It would load them, 6 MB, for tracebacks in colour, which we never
-    print."""
-    sys.modules["rich"] = None  # type: ignore[assignment]  # as an import that fails
+def leave_out_unused() -> None:
+    """Keeps libraries from loading what we never use. structlog would load rich and pygments, 6 MB, for tracebacks in
+    colour; FastAPI would load pydantic 1, more than 1 MB, to ask whether any of our models is one of its."""
+    sys.modules["pydantic.v1"] = None  # type: ignore[assignment]  # as an import that fails
+    sys.modules["rich"] = None  # type: ignore[assignment]
     import structlog.tracebacks
 
     assert structlog.tracebacks
-    del sys.modules["rich"]
+    del sys.modules["rich"]  # tables and progress bars are drawn with it
