@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headwater.errors import StoreUnavailable
 from headwater.events.delivery import Consumer
@@ -99,6 +101,37 @@ async def test_while_the_store_is_away_events_wait_and_none_is_passed_over(
         await until(lambda: len(recorder.seen) == 30)
     for key in range(3):
         assert [number for number in recorder.seen if number // 10 == key] == [*range(key * 10, key * 10 + 10)]
+
+
+class UnwillingMember(follow.Member):
+    """A member that cannot seek the first time, although its partitions stay its own."""
+
+    refused: ClassVar[list[TopicPartition]] = []
+
+    def seek(self, partition: TopicPartition) -> None:
+        if not self.refused:
+            self.refused.append(partition)
+            raise KafkaException(KafkaError(KafkaError._STATE))
+        super().seek(partition)
+
+
+async def test_where_kafka_cannot_go_back_no_event_is_passed_over(
+    database: Database, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:  # E3, H92
+    monkeypatch.setattr(follow, "Member", UnwillingMember)
+    monkeypatch.setattr(UnwillingMember, "refused", [])
+    recorder, troubles = Recorder(), iter(range(1))
+
+    def handle(conn: object, events: list[LoggedEvent]) -> None:
+        if next(troubles, None) is not None:
+            raise StoreUnavailable("gone for a moment")
+        recorder.handle(conn, events)  # type: ignore[arg-type]
+
+    publish(cluster, logged(range(10)))
+    async with following(database, recorder.consumer._replace(handle=handle, batch=5), cluster):
+        await until(lambda: 9 in recorder.seen)
+    assert UnwillingMember.refused
+    assert recorder.seen == [*range(10)]
 
 
 async def test_a_record_that_cannot_be_read_holds_nobody_up(

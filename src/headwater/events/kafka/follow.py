@@ -178,10 +178,17 @@ class Membership:
 
     def __init__(self, consumer: Consumer, brokers: str, prefix: str) -> None:
         self._name = consumer.name
+        self._brokers = brokers
+        self._topics = topics_of(consumer.kinds, prefix)
         self._away = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"headwater-kafka-{consumer.name}")
-        self._member = Member(_settings(consumer.name, brokers), error_cb=self._on_error)
-        self._member.subscribe(topics_of(consumer.kinds, prefix))
+        self._member = self._join()
+
+    def _join(self) -> Member:
+        """Joins the group. A new member starts from the offsets that were committed last."""
+        member = Member(_settings(self._name, self._brokers), error_cb=self._on_error)
+        member.subscribe(self._topics)
+        return member
 
     async def next(self, most: int) -> list[Message]:
         """Returns the next records, or none after half a second."""
@@ -208,17 +215,22 @@ class Membership:
         await self._run(lambda: self._member.commit(offsets=ends, asynchronous=True))
 
     async def read_again(self, messages: list[Message]) -> None:
-        """Seeks back to the first of these records."""
-        starts = _edges(messages, min, 0)
-        await self._run(lambda: self._seek(starts))
+        """Goes back to the first of these records, so that none is passed over.
 
-    def _seek(self, places: list[TopicPartition]) -> None:
-        for place in places:
-            try:
+        A seek fails if the partition was assigned to another process, but perhaps for other reasons too. Whoever reads
+        on from there would commit offsets beyond what was not delivered. So this member leaves, and joins as a new one.
+        """
+        starts = _edges(messages, min, 0)
+        await self._run(lambda: self._go_back(starts))
+
+    def _go_back(self, places: list[TopicPartition]) -> None:
+        try:
+            for place in places:
                 self._member.seek(place)
-            except KafkaException as error:
-                # The partition was assigned to another process, which starts from our last commit.
-                log.info("kafka.seek", consumer=self._name, error=str(error))
+        except KafkaException as error:
+            log.warning("kafka.rejoins", consumer=self._name, error=str(error))
+            self._member.close()
+            self._member = self._join()
 
     async def end(self) -> None:
         """Leaves the group, so that its partitions are reassigned at once."""
