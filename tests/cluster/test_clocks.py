@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -60,3 +61,20 @@ def test_clocks_that_are_set_by_a_day_neither_stop_visits_nor_make_a_storm_of_th
     lately = select(func.count()).select_from(sources).where(sources.c.next_check_at <= parts.now())
     assert parts.db.read_now(lambda conn: conn.scalar(lately)) == 0
     assert len(world.asked) == 15
+
+
+def test_a_beat_whose_clock_is_set_back_sends_its_jobs_at_their_times(
+    cluster: Cluster, clock: ProcessClock
+) -> None:  # H93
+    cluster.environ |= clock.environ
+    clock.set_ahead(DAY + before_a_minute())
+    beat = cluster.beat("--max-interval", "1")
+    sent = "Sending due task count-visits"
+    wait_until(lambda: beat.text().count(sent) == 1)
+    clock.set_ahead(before_a_minute())
+    wait_until(lambda: beat.text().count(sent) == 2)
+
+
+def before_a_minute() -> timedelta:
+    """Returns by how much a clock has to be ahead, so that a minute begins in some seconds."""
+    return timedelta(seconds=55 - time.time() % 60)

@@ -93,9 +93,10 @@ class Cluster:
             wait_until(lambda: worker.says("ready."))
         return worker
 
-    def beat(self) -> Process:
+    def beat(self, *options: str) -> Process:
         """Starts a beat with its dispatcher."""
-        return self._start(f"beat{len(self.processes)}", "-A", APP, "beat", "--loglevel", "INFO", "--pidfile=")
+        name = f"beat{len(self.processes)}"
+        return self._start(name, "-A", APP, "beat", "--loglevel", "INFO", "--pidfile=", *options)
 
     def _start(self, name: str, *command: str) -> Process:
         self.processes.append(Process(self.environ, self._logs / f"{name}.log", *command))
