@@ -1,6 +1,7 @@
 """A Celery deployment under faults, on a simulated web whose truth is known; and the results.
 
     python bench/chaos_cluster.py [--faults 1000] [--seed 1] [--feeds 40] [--pause 3] [--minutes 600] [--kafka]
+        [--logs FOLDER]
 
 Two web servers, three workers and two beats on PostgreSQL and Redis, and with --kafka also on Kafka and Debezium. Ends
 with 1 if a post was lost or stored twice, a source stopped, two asked for one feed at once, a host or an API was asked
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
@@ -30,6 +32,10 @@ def table(report: chaos_cluster.Report) -> str:
     )
 
 
+def _say(words: str) -> None:
+    print(f"{datetime.now(UTC):%H:%M:%S} {words}", file=sys.stderr, flush=True)
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--faults", type=int, default=1000)
@@ -38,9 +44,11 @@ def main() -> None:
     options.add_argument("--pause", type=float, default=3.0, help="seconds between two faults, on average")
     options.add_argument("--minutes", type=float, default=600.0, help="begin no fault after so many minutes")
     options.add_argument("--kafka", action="store_true", help="consumers follow Kafka, which is restarted as well")
+    options.add_argument("--logs", type=Path, help="where the logs of all processes are kept; it must not exist")
     given = vars(options.parse_args())
+    logs = given.pop("logs")
     with tempfile.TemporaryDirectory(prefix="headwater-chaos-") as folder:
-        report = chaos_cluster.run(Path(folder), say=lambda words: print(words, file=sys.stderr, flush=True), **given)
+        report = chaos_cluster.run(logs or Path(folder), say=_say, **given)
     print(table(report))
     sys.exit(0 if report.outcome.is_flawless else 1)
 

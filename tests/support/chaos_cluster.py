@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -226,11 +227,38 @@ class Deployment:
             reader.close()
         return copied
 
+    def places(self, event_ids: Collection[str]) -> dict[str, str]:
+        """Returns where in Kafka these events of posts are, and how far the search has committed that partition."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        brokers, found = self.environ["HEADWATER_KAFKA_BOOTSTRAP_SERVERS"], dict[str, str]()
+        reader = Consumer(
+            {"bootstrap.servers": brokers, "group.id": "headwater.search", "enable.auto.commit": False}
+        )  # only looks: it does not subscribe, so it is no member of the group
+        try:
+            for number in reader.list_topics("events.post", timeout=10).topics["events.post"].partitions:
+                place = TopicPartition("events.post", number, 0)
+                [committed] = reader.committed([place], timeout=10)
+                last = reader.get_watermark_offsets(place, timeout=10)[1] - 1
+                reader.assign([place])
+                while last >= 0 and (record := reader.poll(10)) is not None and record.error() is None:
+                    event_id = dict(record.headers() or [])["ce_id"].decode()
+                    if event_id in event_ids:
+                        at = f"{number}:{record.offset()}, committed {committed.offset}"
+                        found[event_id] = f"{found.get(event_id, '')} {at}"
+                    if record.offset() >= last:
+                        break
+        finally:
+            reader.close()
+        return found
+
     def close(self) -> None:
         for name, process in self._running.items():
             self._signal(name, signal.SIGKILL)
             process.wait()
         self.parts.close()
+        for log in self.servers.folder().glob("*/log"):
+            shutil.copy(log, self._folder / f"{log.parent.name}.log")
         self.servers.services("clean")
 
 
@@ -307,6 +335,8 @@ def run(
         stopped = _stopped(there, web)
         _wait(there, lambda: there.parts.db.read_now(_unsettled) == 0)
         outcome = there.parts.db.read_now(judge, web, stopped)
+        if outcome.effects:
+            _tell_of_missing(there, kafka, say)
         requests = sum(len(times) for times in web.asked.values())
     return Report(outcome, done, requests, time.monotonic() - began)
 
@@ -357,19 +387,23 @@ def _stopped(there: Deployment, web: SimulatedWeb) -> int:
     return sum(web.asked[url][-1][1] <= since for url in web.feeds)
 
 
-_SEARCHED = "SELECT count(*) FROM event_outbox e WHERE e.kind = 'post.stored'"
+_UNSETTLED = text(
+    """SELECT e.event_id, e.partition, e.created_at FROM event_outbox e WHERE e.kind = 'post.stored'
+    AND NOT EXISTS (SELECT 1 FROM consumer_inbox i WHERE i.consumer = 'search' AND i.event_id = e.event_id)"""
+)
 
 
 def _unsettled(conn: Connection) -> int:
     """Counts events of posts that the consumers have not seen."""
-    return int(
-        conn.execute(
-            text(
-                f"""{_SEARCHED} AND NOT EXISTS (SELECT 1 FROM consumer_inbox i
-                WHERE i.consumer = 'search' AND i.event_id = e.event_id)"""
-            )
-        ).scalar_one()
-    )
+    return len(conn.execute(_UNSETTLED).all())
+
+
+def _tell_of_missing(there: Deployment, kafka: bool, say: Callable[[str], None]) -> None:
+    """Says which events had no effect, and where they are."""
+    missing = there.parts.db.read_now(lambda conn: conn.execute(_UNSETTLED).all())
+    places = there.places({row.event_id for row in missing}) if kafka else {}
+    for row in missing:
+        say(f"no effect: {row.event_id}, partition {row.partition}, {row.created_at}: {places.get(row.event_id)}")
 
 
 def judge(conn: Connection, web: SimulatedWeb, stopped: int) -> Outcome:
