@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import importlib.util
 import json
 import os
 import re
@@ -10,9 +11,13 @@ import shutil
 import ssl
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema_rs
 import pytest
@@ -22,8 +27,10 @@ from api.running import Running, running
 from headwater import __version__
 from headwater.http.metrics import METRICS, PROCESS, RULES, dashboard, rules_file
 from headwater.settings import Settings
+from support.kafka import kafka_address
 from support.ports import free_port
 from support.posts import a_post
+from support.processes import wait_until
 from support.proxy import nginx_before
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +38,7 @@ DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
 COMPOSE = [DEPLOY / "compose.yaml", DEPLOY / "compose.cluster.yaml"]
 CHART = DEPLOY / "helm" / "headwater"
+JARS = Path.home() / ".cache" / "headwater-services"
 MOST_EXPOSED = 2.0  # of 10, as systemd judges a unit
 
 
@@ -227,6 +235,61 @@ def test_the_installer_of_the_image_works_in_a_bare_folder(tmp_path: Path) -> No
     assert findings["parsing process"]["ok"]
     assert findings["settings"]["ok"]
     assert "not" not in findings["compiled parts"]["detail"]
+
+
+@pytest.fixture(scope="module")
+def services_script() -> ModuleType:
+    """`scripts/services` as a module."""
+    loader = SourceFileLoader("services_script", str(ROOT / "scripts" / "services"))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec
+    script = importlib.util.module_from_spec(spec)
+    sys.modules[loader.name] = script  # dataclasses look there
+    loader.exec_module(script)
+    return script
+
+
+def test_the_image_of_connect_has_the_versions_that_tests_run(services_script: ModuleType) -> None:
+    declared = ElementTree.parse(DEPLOY / "debezium" / "pom.xml").findall(".//dependency")
+    jars = tuple(tuple(part.text for part in dependency) for dependency in declared)
+    assert jars == services_script.JARS
+    assert services_script.MAVEN_COPY in (DEPLOY / "debezium" / "Dockerfile").read_text()
+    kafka = yaml.safe_load((DEPLOY / "compose.cluster.yaml").read_text())["services"]["kafka"]["image"]
+    assert kafka == f"apache/kafka:{services_script.JARS[0][2]}"
+
+
+def test_connect_starts_with_the_files_of_its_image_and_has_debezium(
+    services_script: ModuleType, tmp_path: Path
+) -> None:
+    """Runs the last line of the Dockerfile, on the jars that the tests have, with other names and addresses."""
+    brokers, jars, port = kafka_address("kafka"), services_script.jar_folder(), free_port()
+    (tmp_path / "jars").symlink_to(jars)
+    shutil.copy(DEPLOY / "debezium" / "log4j2.properties", tmp_path)
+    settings = (DEPLOY / "debezium" / "worker.properties").read_text()
+    for ours, here in (
+        ("kafka:9092", brokers), ("0.0.0.0:8083", f"127.0.0.1:{port}"),
+        ("=headwater-connect", f"={tmp_path.name}"), ("=connect-", f"={tmp_path.name}-"),
+    ):  # fmt: skip
+        assert ours in settings
+        settings = settings.replace(ours, here)
+    (tmp_path / "worker.properties").write_text(settings)
+    _, _, command = (DEPLOY / "debezium" / "Dockerfile").read_text().replace("\\\n", "").partition("\nCMD ")
+    with (tmp_path / "log").open("wb") as log:
+        connect = subprocess.Popen(json.loads(command), cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        wait_until(lambda: connect.poll() is not None or "PostgresConnector" in plugins_at(port))
+        assert connect.poll() is None, (tmp_path / "log").read_text()[-3000:]
+    finally:
+        connect.kill()
+        connect.wait()
+
+
+def plugins_at(port: int) -> str:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/connector-plugins", timeout=5) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
 
 
 def with_our_configuration(folder: Path, behind: int) -> Callable[[int], str]:
