@@ -28,7 +28,7 @@ DIRECTIVES = {
 
 
 def extension(name: str, *sources: str) -> Extension:
-    return Extension(name, list(sources), extra_compile_args=C_OPTIONS)
+    return Extension(name, list(sources), extra_compile_args=C_OPTIONS, extra_link_args=["-Wl,-s"])  # without symbols
 
 
 def compiled_modules() -> list[Extension]:

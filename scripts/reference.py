@@ -25,7 +25,8 @@ from headwater.errors import HeadwaterError, all_errors
 from headwater.events.catalogue import KINDS
 from headwater.events.kafka.connector import deploy_files
 from headwater.http.metrics import METRICS, PROCESS, RULES, dashboard, rules_file
-from headwater.settings import Settings, names_of
+from headwater.settings import names_of
+from headwater.settings.table import Settings
 from headwater.web.reference import markdown
 from headwater.work.periodic import JOBS, QUEUES, TASKS
 

@@ -26,7 +26,7 @@ import yaml
 from api.running import Running, running
 from headwater import __version__
 from headwater.http.metrics import METRICS, PROCESS, RULES, dashboard, rules_file
-from headwater.settings import Settings
+from headwater.settings.table import Settings
 from support.kafka import kafka_address
 from support.ports import free_port
 from support.posts import a_post

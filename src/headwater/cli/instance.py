@@ -37,7 +37,8 @@ from headwater.cli.session import (
 from headwater.cli.up import listen
 from headwater.errors import BadInput, HeadwaterError, KeyUnavailable
 from headwater.model import Response, Source, SourceState
-from headwater.settings import Settings, load, names_of
+from headwater.settings import load, names_of
+from headwater.settings.table import Settings
 from headwater.wire import Parts
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from headwater.app.posts import ImageJson, PostJson, VersionJson
 from headwater.app.shapes import shaped
 from headwater.app.tellings import StoryJson
 from headwater.cli.session import Json, PostId, ago, json_line, opened, say, show_list, table
-from headwater.settings import Settings
+from headwater.settings.table import Settings
 from headwater.store.posts.stream import Filter, PostVersion, Story
 from headwater.text import excerpt, headline, plain
 

@@ -22,7 +22,8 @@ from headwater.app import instance, people
 from headwater.app.shapes import shaped
 from headwater.errors import BadInput, HeadwaterError, StoreMissing
 from headwater.model import Reader
-from headwater.settings import Settings, load
+from headwater.settings import load
+from headwater.settings.table import Settings
 from headwater.wire import Parts
 
 # rich is loaded only where something is drawn: `headwater up` runs for months and draws nothing.

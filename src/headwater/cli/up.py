@@ -24,7 +24,8 @@ from headwater.app.fleet.treasury import NewTrade
 from headwater.cli.session import Json, noted_as_running, opened_parts, run_async, say
 from headwater.errors import BadSetting, StoreUnavailable
 from headwater.model import Reader
-from headwater.settings import CONFIG, Settings, load
+from headwater.settings import CONFIG, load
+from headwater.settings.table import Settings
 from headwater.wire import Parts
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from headwater.app.people import Welcome
 from headwater.coordination.rate_limits import Limit, RatePlan
 from headwater.errors import BadSetting
 from headwater.fetch.guard import parse_allow
-from headwater.settings import Settings
+from headwater.settings.table import Settings
 from headwater.store.sources.limits import Budget, MonthlyAllowance
 
 _MINUTE = 60

@@ -26,7 +26,7 @@ from headwater.events.delivery import Consumer
 from headwater.fetch.browser import Browser
 from headwater.follow import push
 from headwater.model import SavedVisit, Source
-from headwater.settings import Settings
+from headwater.settings.table import Settings
 from headwater.sources import reddit, x
 from headwater.store.log import outbox
 from headwater.waiting import run_until

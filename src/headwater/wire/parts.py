@@ -33,7 +33,8 @@ from headwater.fetch.client import Client
 from headwater.fetch.guard import AddressGuard, parse_allow
 from headwater.model import Credential, Reader, Request
 from headwater.parse.pool import Parsers
-from headwater.settings import Loaded, Settings
+from headwater.settings import Loaded
+from headwater.settings.table import Settings
 from headwater.store.clock import SharedClock
 from headwater.store.db import Database
 from headwater.store.log.locks import StoreLocks

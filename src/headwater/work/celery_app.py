@@ -35,7 +35,8 @@ from headwater.coordination.redis_locks import RedisLocks
 from headwater.crawl.record import report
 from headwater.errors import BadSetting, StoreUnavailable
 from headwater.model import SavedVisit
-from headwater.settings import Settings, load
+from headwater.settings import load
+from headwater.settings.table import Settings
 from headwater.store import visits
 from headwater.store.log.locks import StoreLocks
 from headwater.store.sources import schedule
