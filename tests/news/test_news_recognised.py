@@ -43,11 +43,51 @@ def rows(row: str, **more: str) -> str:
         '<section><a href="/2026/03/crane-{n}"><img></a><h2><a href="/2026/03/crane-{n}">{title}</a></h2><div><p>{words}</p>'
         '<p>{words}{words}{words}{words}</p></div><a href="/2026/03/crane-{n}#more">Read more</a></section>',
         '<div class="post"><h3><a href="/notes/{n}-the-crane-and-the-quay">{title}</a></h3><div class="text"><p>{words}</p></div></div>',
+        '<h2><a href="/posts/c{n}/">{title}</a></h2><p>{words}</p>',
+        '<li><span>Mar {n}, 2026</span><h3><a href="/c{n}.html">{title}</a></h3></li>',
+        '2026-03-0{n} <a href="/c{n}.html">{title}</a><br>',
+        '<dt>{n} March 2026</dt><dd><a href="/log/{n}.html">{title}</a></dd>',
+        '<div><a href="/p/the-crane-{n}">{title}</a> <time datetime="2026-03-0{n}">Mar {n}</time></div>',
+        '<h3><a href="/archives/2026/03/c{n}.html">{title}</a></h3><div><p>{words}</p></div>',
+        '<h3><a href="/2026/Mar/{n}/crane/">{title}</a></h3><div><p>{words}</p></div>',
+        '<h2><a href="/our-old-crane-{n}/">{title}</a></h2><p>{words}{words}{words}</p><p>{words}{words}{words}</p><h4>More</h4><p>{words}</p>',
+        '<div class="hentry tag-navigation category-cranes"><h2><a href="/our-old-crane-{n}/">{title}</a></h2><p>{words}</p></div>',
     ],
-    ids=["lines with a date", "an index with dates", "whole posts", "long excerpts", "no dates"],
+    ids=[
+        "lines with a date",
+        "an index with dates",
+        "whole posts",
+        "long excerpts",
+        "no dates",
+        "short names below posts",
+        "short names at the top of the site",
+        "lines without boxes",
+        "a list of terms",
+        "a newsletter",
+        "archives by month",
+        "months by name",
+        "whole posts without boxes",
+        "tags that are named like parts of a page",
+    ],
 )
 def test_a_plain_blog_is_a_list(row: str) -> None:
     assert is_list(f"<main>{rows(row)}</main>")
+
+
+def test_a_blog_with_one_post_much_longer_than_the_others_is_a_list() -> None:
+    long = f'<article><h2><a href="/the-longest-crane-of-all/">The longest crane</a></h2><p>{WORDS * 9}</p></article>'
+    short = '<article><h2><a href="/our-old-crane-{n}/">{title}</a></h2><p>{words}</p></article>'
+    assert is_list(f"<main>{long}{rows(short)}</main>")
+
+
+def test_a_list_below_a_long_request_for_consent_is_a_list() -> None:
+    consent = f'<div id="onetrust-consent-sdk"><div><p>{WORDS * 30}</p></div></div>'
+    assert is_list(f"<ul>{rows(CARD, path='/news', inside='')}</ul>{consent}")
+
+
+def test_an_archive_of_months_is_no_list_of_articles() -> None:
+    months = "".join(f'<li><a href="/archives/2026/0{n}/">All of month {n} in 2026</a></li>' for n in range(1, 10))
+    assert not is_list(f"<ul>{months}</ul>")
 
 
 CARD = '<li class="card"><h3><a href="{path}/the-{n}-ton-red-crane">{title}</a></h3>{inside}</li>'
@@ -61,6 +101,7 @@ CARD = '<li class="card"><h3><a href="{path}/the-{n}-ton-red-crane">{title}</a><
         ("/products", "", ""),
         ("/collections/cranes/products", "", ""),
         ("", "<button>Add to cart</button>", ""),
+        ("", '<a href="/cart">Your cart</a>', ""),
         ("", "", '<meta property="og:type" content="product.group">'),
         ("", "", f'<script type="application/ld+json">{json.dumps({"@type": "Product", "name": "Crane"})}</script>'),
     ],
@@ -70,12 +111,18 @@ CARD = '<li class="card"><h3><a href="{path}/the-{n}-ton-red-crane">{title}</a><
         "products",
         "a collection",
         "carts",
+        "a cart and no dates",
         "declared",
         "a product with others beside it",
     ],
 )
 def test_a_shop_is_no_list_of_articles(path: str, inside: str, head: str) -> None:
     assert not is_list(f"<ul>{rows(CARD, path=path, inside=inside)}</ul>", head)
+
+
+def test_cards_that_are_called_products_are_no_articles() -> None:
+    card = CARD.replace('class="card"', 'class="grid__item product-card"')
+    assert not is_list(f"<ul>{rows(card, path='', inside='')}</ul>")
 
 
 def test_prices_in_headlines_do_not_make_a_shop() -> None:

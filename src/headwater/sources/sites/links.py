@@ -28,6 +28,7 @@ FEWEST = 4
 GOOD = 4.0
 DATE_CLIMB = 4  # elements around a link that are searched for a date
 MAX_BESIDE = 1_000  # letters
+MAX_LINE = 100  # letters
 MAX_ANCHORS = 5_000  # the last ones of a page, where its link to the next one is
 _BOXES = ("nav", "footer", "aside", "form", "menu")
 _HEADINGS = ("h1", "h2", "h3", "h4")
@@ -36,6 +37,7 @@ _ROLES = re.compile(
     r"(?:[\s_-]|$)",
     re.IGNORECASE,
 )
+_POST = re.compile(r"(?:^|\s)(?:hentry|type-post)(?:\s|$)")  # WordPress names a post after its tags: `tag-navigation`
 _ELSEWHERE = re.compile(
     r"/(?:tags?|topics?|categor(?:y|ies)|sections?|authors?|users?|profiles?|people|members?|about|contact|privacy|terms|login|signin|"
     r"sign-?up|register|subscribe|account|search|feeds?|rss|help|faq|jobs?|careers|advertise|cookies?|legal|policies|share|"
@@ -43,7 +45,16 @@ _ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _FILE = re.compile(r"\.(?:jpe?g|png|gif|webp|svg|pdf|zip|mp[34]|css|js|xml|rss|docx?|xlsx?|exe|dmg)$", re.IGNORECASE)
-_DATE = re.compile(r"/(?:19|20)\d\d[/-]?(?:0?[1-9]|1[0-2])(?:[/-]?(?:0?[1-9]|[12]\d|3[01]))?(?=[/_-]|$)")
+_DATE = re.compile(
+    r"/(?:19|20)\d\d[/-]?(?:0?[1-9]|1[0-2]|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)"
+    r"(?:[/-]?(?:0?[1-9]|[12]\d|3[01]))?(?=[/_-]|$)",
+    re.IGNORECASE,
+)
+# Where sites keep what they write. What is below it is an article even if its name is short.
+_WRITING = re.compile(
+    r"/(?:blog|posts?|p|articles?|news|stor(?:y|ies)|entr(?:y|ies)|notes?|essays?|journal|log|diary|writing|til)/[^/?]+",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d{4,}")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SECTION = re.compile(r"(?<=/)[^/#~*0?][^/]*(?=/)")
@@ -134,7 +145,7 @@ def _judged(node: HtmlElement, page: NewsPage) -> ArticleLink | None:
     if url is None:
         return None
     parts = urlsplit(url)
-    if _ELSEWHERE.search(parts.path) or _FILE.search(parts.path):
+    if (_ELSEWHERE.search(parts.path) and not _is_dated_page(parts.path)) or _FILE.search(parts.path):
         return None
     heading = next(node.iterdescendants(*_HEADINGS), None)
     text = plain((heading if heading is not None else node).text_content()[: MAX_TITLE * 4])[:MAX_TITLE]
@@ -144,9 +155,17 @@ def _judged(node: HtmlElement, page: NewsPage) -> ArticleLink | None:
         score += 2
     if _is_in_box(node):
         score -= 4
-    elif 0 < score < GOOD and _has_date_beside(node):
+    elif 0 <= score < GOOD and _has_date_beside(node):
         score += 3
+    if score >= GOOD and shape.count("/") == 1:
+        shape = "/*"  # the names at the top of a site have nothing in common but that they look like articles
     return ArticleLink(url, text, score, shape)
+
+
+def _is_dated_page(path: str) -> bool:
+    """Whether an address is below a date, as `/archives/2026/03/the-crane.html` is; the month itself is a list."""
+    date = _DATE.search(path)
+    return date is not None and len(path) - date.end() > 2
 
 
 def address_of(node: HtmlElement, page: NewsPage) -> str | None:
@@ -168,8 +187,16 @@ def text_within(box: HtmlElement, most: int) -> str | None:
     return " ".join(parts)
 
 
+def has_date(node: HtmlElement, page: NewsPage) -> bool:
+    """Whether a link has a date, in its address or beside it, as articles have and products do not."""
+    url = address_of(node, page)
+    return url is not None and (_DATE.search(urlsplit(url).path) is not None or _has_date_beside(node))
+
+
 def _has_date_beside(node: HtmlElement) -> bool:
     """Whether a date is written next to a link, as blogs do. Of several links beside it, the longest is the title."""
+    if named_day(_text_before(node)):
+        return True
     length = len(node.text_content())
     for depth, box in enumerate(node.iterancestors()):
         if depth == DATE_CLIMB or box.tag in ("body", "main"):
@@ -182,6 +209,15 @@ def _has_date_beside(node: HtmlElement) -> bool:
     return False
 
 
+def _text_before(node: HtmlElement) -> str:
+    """Returns the line before a link: the text that ends where it starts, or the term that it is the description of."""
+    before, around = node.getprevious(), node.getparent()
+    if around is not None and around.tag == "dd" and before is None and around.getprevious() is not None:
+        return text_within(around.getprevious(), MAX_LINE) or ""
+    text = before.tail if before is not None else around.text if around is not None else ""
+    return (text or "")[-MAX_LINE:]
+
+
 def _by_text(text: str) -> float:
     """Headlines are long. A Chinese character says as much as a few letters."""
     length = len(text) + 2 * len(_CJK.findall(text))
@@ -190,7 +226,7 @@ def _by_text(text: str) -> float:
 
 def _shape(path: str, query: str) -> tuple[str, float]:
     """Returns how an address is written, with the parts that differ between articles left open, and a score for it."""
-    score = 2.5 if _DATE.search(path) else 0.0
+    score = 2.5 if _DATE.search(path) else 1.5 if _WRITING.search(path) else 0.0
     steps = [step for step in path.split("/") if step]
     shape = []
     for position, step in enumerate(steps):
@@ -215,11 +251,8 @@ def _is_in_box(node: HtmlElement) -> bool:
     for depth, box in enumerate(node.iterancestors()):
         if box.tag in _BOXES:
             return True
-        if (
-            depth < 6
-            and box.tag not in ("body", "html", "main")
-            and _ROLES.search(f"{box.get('class', '')} {box.get('id', '')}")
-        ):
+        named = f"{box.get('class', '')} {box.get('id', '')}"
+        if depth < 6 and box.tag not in ("body", "html", "main") and _ROLES.search(named) and not _POST.search(named):
             return True
     return False
 

@@ -11,21 +11,24 @@ from collections.abc import Iterator
 
 from lxml.html import HtmlElement
 
-from headwater.sources.sites.links import ArticleLink, address_of, text_within
+from headwater.sources.sites.links import ArticleLink, address_of, has_date, text_within
 from headwater.sources.sites.metadata import declared_types
 from headwater.sources.web_page import NewsPage
 
 SHORTEST = 80  # letters; less is not a paragraph
 LONG = 800  # letters of one box, which an excerpt does not have
-MOST = 0.35  # of the text
+MOST = 0.35  # of the text, in one box that belongs to no link
+MOST_OWNED = 0.75  # of the text, in the box of one link; blogs show whole posts, and one is longer than the others
 TEXT_PER_LINK = 400  # letters that belong to none; lists have less
 DECLARED_TEXT_PER_LINK = 200  # letters, on a page that calls itself an article
 BEHIND = 2  # elements between a link and its excerpt, if they have no box
+MAX_BEHIND = 60  # elements between a linked headline and the end of its text, if they have no box
 CARD = 5  # elements between a link and the box of its excerpt
 MOST_IN_CARD = 3  # links; a box with more is the list itself
 MAX_CARD = 1_500  # letters; with prices looked for
 LEAST_OF_LINE = 0.6  # of a line's text, if it is a link and not a sentence
 MANY = 0.4  # of the links
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4"})
 _CARD_ENDS = frozenset({"article", "li", "section", "main", "body", "tr"})
 _THREADS = frozenset({"discussionforumposting", "qapage", "question"})
 _PRODUCTS = frozenset({"product", "productgroup", "offercatalog"})
@@ -35,7 +38,14 @@ _THREAD_ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _PRODUCT_ADDRESS = re.compile(
-    r"/(?:products?|prod|p|ip|dp|item|listing|collections|shop|store|buy)/[^/]", re.IGNORECASE
+    r"/(?:products?|prod|ip|dp|item|listing|collections|shop|store|buy)/[^/]|/p/[^/]*\d{5}", re.IGNORECASE
+)
+_NOTICE = re.compile(r"onetrust|cookie|consent|gdpr", re.IGNORECASE)
+_PRODUCT_CARD = re.compile(
+    r"(?:^|[\s_-])product(?:s?[_-](?:card|item|tile|grid|list|thumb|title|name|loop|block|summary)|\s|$)", re.IGNORECASE
+)
+_CART = re.compile(
+    r"/(?:shopping-?)?(?:cart|basket|checkout|trolley|warenkorb|panier)(?:\.\w+)?/?(?:[?#]|$)", re.IGNORECASE
 )
 _PRICE = re.compile(
     r"(?:[$£€¥₹]|\b(?:USD|EUR|GBP|AUD|CAD|CHF|Rs\.?))\s?\d[\d.,]*+(?!\s?(?:[mbk]\b|bn|million|billion|trillion|thousand))"
@@ -71,8 +81,18 @@ def is_shop(page: NewsPage, urls: set[str], anchors: list[HtmlElement]) -> bool:
         return True
     if sum(bool(_PRODUCT_ADDRESS.search(url)) for url in urls) >= MANY * len(urls):
         return True
-    priced = {address_of(node, page) for node in anchors if _has_price(node)}
-    return len(priced) >= MANY * len(urls) or len(_BUY.findall(page.tree.text_content())) >= max(2, MANY * len(urls))
+    sold = {address_of(node, page) for node in anchors if _is_product_card(node) or _has_price(node)}
+    if len(sold) >= MANY * len(urls) or len(_BUY.findall(page.tree.text_content())) >= max(2, MANY * len(urls)):
+        return True
+    return _has_cart(page) and not any(has_date(node, page) for node in anchors)
+
+
+def _is_product_card(node: HtmlElement) -> bool:
+    return any(_PRODUCT_CARD.search(box.get("class", "")) for box in _card(node))
+
+
+def _has_cart(page: NewsPage) -> bool:
+    return any(_CART.search(href) for href in page.tree.xpath(".//a/@href"))
 
 
 def _has_price(node: HtmlElement) -> bool:
@@ -96,17 +116,22 @@ def is_article(page: NewsPage, links: int, anchors: list[HtmlElement]) -> bool:
     owned: dict[HtmlElement, int] = {}
     for node in page.tree.iter("p"):
         length = len(" ".join(node.text_content().split()))
-        if length > SHORTEST:
+        if length > SHORTEST and not _is_notice(node):
             owner = _owner(node, boxes)
             weights, box = (free, node.getparent()) if owner is None else (owned, owner)
             weights[box] = weights.get(box, 0) + length
     whole = sum(free.values()) + sum(owned.values())
-    largest = max((*free.values(), *owned.values()), default=0)
-    if largest >= LONG and largest >= MOST * whole:
+    most_free, most_owned = max(free.values(), default=0), max(owned.values(), default=0)
+    if (most_free >= LONG and most_free >= MOST * whole) or (most_owned >= LONG and most_owned >= MOST_OWNED * whole):
         return True
     kind = str(next(iter(page.tree.xpath('.//meta[@property="og:type"]/@content')), "")).lower()
     unowned = sum(free.values())
     return unowned > TEXT_PER_LINK * links or (kind == "article" and unowned > DECLARED_TEXT_PER_LINK * links)
+
+
+def _is_notice(node: HtmlElement) -> bool:
+    """Whether a paragraph is part of a box that asks for consent, which may have more text than the page."""
+    return any(_NOTICE.search(f"{box.get('class', '')} {box.get('id', '')}") for box in node.iterancestors("div"))
 
 
 def _owner(node: HtmlElement, boxes: set[HtmlElement]) -> HtmlElement | None:
@@ -115,9 +140,11 @@ def _owner(node: HtmlElement, boxes: set[HtmlElement]) -> HtmlElement | None:
     if around:
         return around[-1]
     before = node.getprevious()
-    for _ in range(BEHIND):
-        if before is None or before in boxes:
+    for place in range(MAX_BEHIND):
+        if before is None or (place < BEHIND and before in boxes):
             return before
+        if before.tag in _HEADINGS:
+            return before if before in boxes else None
         before = before.getprevious()
     return None
 
