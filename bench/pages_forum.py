@@ -1,6 +1,7 @@
 """How well real forum pages are read: which software was recognised, how many posts, how much of the truth they hold.
 
     python bench/pages_forum.py FOLDER [--held-out | --developed] [--wanting 0.9]
+    python bench/pages_forum.py FOLDER --guess
 
 FOLDER is the folder `forum` of the measuring data, unpacked: pages (`*.html.gz`) and what a person found on them
 (`*.json`). A third of the pages is held out by their names: profiles are made without looking at them.
@@ -12,7 +13,11 @@ counts the posts of which the truth knows next to nothing, and `added` is the sh
 `F1` compares the words of all posts with those of the truth, as `pages.py` does for articles. Posts that the truth
 leaves out count as wrong, so a value says as much about the truths as about us: the same is measured of trafilatura in
 the same run, and the difference is what can be compared with other pages. Intervals are those in which 95 of 100
-samples of the sites lie. Pages that are empty without script count as not read.
+samples of the sites lie. Pages that are empty without script count as not read. `of posts that the truth has` is the
+same without posts `beyond`.
+
+`--guess` reads pages of known software as if it were unknown, and compares that with what its profile reads: words,
+names and days of posts, page by page.
 """
 
 from __future__ import annotations
@@ -33,6 +38,10 @@ from typing import NamedTuple
 from headwater.errors import ReadFailed
 from headwater.model import Item, Post, Response, Source
 from headwater.sources import forum
+from headwater.sources.forums.guess import guess_thread
+from headwater.sources.forums.pages import read_thread
+from headwater.sources.forums.profile import software_of
+from headwater.sources.web_page import forum_page
 from headwater.text import plain
 from pages import alone, site_of, with_interval
 
@@ -55,6 +64,7 @@ class Measured(NamedTuple):
     beyond: int
     added: float
     f1: float
+    known_f1: float
     peer_f1: float
     seconds: float
     error: str = ""
@@ -82,7 +92,7 @@ def _measure(truth: Path, beside: bool) -> Measured:
         page = forum.read_item(Source(1, "forum", url), Item("1", url), response)
     except ReadFailed as error:
         seconds = time.process_time() - began
-        return Measured(truth.stem, url, "-", 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, peer, seconds, error.detail)
+        return Measured(truth.stem, url, "-", 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, peer, seconds, error.detail)
     seconds = time.process_time() - began
     dated, named = sum(post.dated for post in page.posts), sum(post.author is not None for post in page.posts)
     compared = shares(page.posts, told["ground_truth"]["main_content"])
@@ -95,6 +105,7 @@ class Shares(NamedTuple):
     beyond: int
     added: float
     f1: float
+    known_f1: float
 
 
 def shares(posts: list[Post], truth: str) -> Shares:
@@ -112,8 +123,15 @@ def shares(posts: list[Post], truth: str) -> Shares:
         other=(said - true).total() / max(1, said.total()),
         beyond=len(unknown) - len(known),
         added=mean(known) if known else 1.0,
-        f1=2 * (true & said).total() / max(1, true.total() + said.total()),
+        f1=_f1(said, true),
+        known_f1=_f1(
+            Counter(word for post, share in zip(words, unknown, strict=True) if share < KNOWN for word in post), true
+        ),
     )
+
+
+def _f1(said: Counter[str], true: Counter[str]) -> float:
+    return 2 * (true & said).total() / max(1, true.total() + said.total())
 
 
 def _runs(words: list[str]) -> list[str]:
@@ -132,7 +150,11 @@ def main() -> None:
     which.add_argument("--held-out", dest="held_out", action="store_const", const=True)
     which.add_argument("--developed", dest="held_out", action="store_const", const=False)
     arguments.add_argument("--wanting", type=float, default=2.0, help="print only pages with less than this found")
+    arguments.add_argument("--guess", action="store_true", help="read known software as if it were unknown")
     given = arguments.parse_args()
+    if given.guess:
+        _summarise_guesses(list(guesses(given.folder)))
+        return
     pages = list(measured(given.folder, given.held_out, beside=True))
     for page in pages:
         if page.found < given.wanting:
@@ -142,6 +164,48 @@ def main() -> None:
             counts = f"{page.posts:4} posts {page.dated:4} dated {page.named:4} named {page.beyond:3} beyond"
             print(f"{page.name} {page.profile:14}{counts} {shares}  {page.url[:70]} {page.error[:60]}")
     _summarise(pages)
+
+
+class Guess(NamedTuple):
+    """How much of what a profile reads on a page is also guessed. Names and days are those of posts that both have."""
+
+    url: str
+    words: float
+    names: float
+    days: float
+
+
+def guesses(folder: Path) -> Iterator[Guess]:
+    for truth in sorted(folder.glob("*.json")):
+        url = json.loads(truth.read_text())["url"] or "http://forum.example/"
+        body = gzip.decompress(truth.with_suffix(".html.gz").read_bytes())
+        response, item = Response(url, 200, {"content-type": "text/html"}, body, _NOW), Item("1", url)
+        profile = software_of(forum_page(response))
+        read = read_thread(forum_page(response), profile, item, None).posts if profile else []
+        if len(read) > 1:
+            page = guess_thread(forum_page(response), item, None)
+            yield _guess(url, read, page.posts if page else [])
+
+
+def _guess(url: str, read: list[Post], guessed: list[Post]) -> Guess:
+    true, said = (
+        Counter(_WORD.findall(" ".join(plain(post.content) for post in posts).lower())) for posts in (read, guessed)
+    )
+    by_start = {_start(post): post for post in read}
+    both = [(post, by_start[_start(post)]) for post in guessed if _start(post) in by_start]
+    names = sum(post.author == other.author for post, other in both)
+    days = sum(post.dated and post.created_at.date() == other.created_at.date() for post, other in both)
+    return Guess(url, _f1(said, true), names / max(1, len(both)), days / max(1, len(both)))
+
+
+def _start(post: Post) -> str:
+    return " ".join(_WORD.findall(plain(post.content).lower())[:6])
+
+
+def _summarise_guesses(pages: list[Guess]) -> None:
+    for name in ("words", "names", "days"):
+        print(f"{name} {with_interval([(site_of(page.url), getattr(page, name)) for page in pages])}")
+    print(f"{len(pages)} pages of known software, read as if it were unknown")
 
 
 def _summarise(pages: list[Measured]) -> None:
@@ -155,7 +219,8 @@ def _summarise(pages: list[Measured]) -> None:
     difference = [(site, mine - other) for (site, mine), (_, other) in zip(ours, theirs, strict=True)]
     posts, dated = sum(page.posts for page in pages), sum(page.dated for page in pages)
     print(f"F1 {with_interval(ours)}, trafilatura {with_interval(theirs)}, difference {with_interval(difference)}")
-    print(f"goal {F1_GOAL:.2f}, on other pages")
+    known_posts = [(site_of(page.url), page.known_f1) for page in pages]
+    print(f"of posts that the truth has {with_interval(known_posts)}; goal {F1_GOAL:.2f}, on other pages")
     known = [page for page in pages if page.profile not in ("-", "guessed")]
     dated_known = sum(page.dated for page in known) / max(1, sum(page.posts for page in known))
     print(f"posts dated {dated / max(1, posts):.1%}, of known software {dated_known:.1%}, goal {DATED_GOAL:.0%}")
@@ -166,8 +231,7 @@ def _summarise(pages: list[Measured]) -> None:
 
 
 def plain_f1(text: str, truth: str) -> float:
-    said, true = Counter(_WORD.findall(text.lower())), Counter(_WORD.findall(truth.lower()))
-    return 2 * (true & said).total() / max(1, true.total() + said.total())
+    return _f1(Counter(_WORD.findall(text.lower())), Counter(_WORD.findall(truth.lower())))
 
 
 if __name__ == "__main__":

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import accumulate
-from typing import NamedTuple
+from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
 from headwater.model import Item, Page, Post
-from headwater.sources.dates import named_day, parse_forum_date
+from headwater.sources.dates import parse_forum_date
 from headwater.sources.forums.pages import (
     MAX_POSTS,
-    OTHER_DATES,
     RawPost,
     ThreadPage,
     completed,
@@ -30,39 +28,18 @@ from headwater.sources.forums.pages import (
     thread_on,
 )
 from headwater.sources.forums.profile import GUESSED
+from headwater.sources.forums.signature import dates_in, name_in
+from headwater.sources.forums.tree import FRAME, Tree
 from headwater.sources.web_page import ForumPage
+from headwater.text import plain
 
-MAX_ELEMENTS = 40_000
-MAX_CLASSES = 8
 _FEW_LETTERS = 12  # on average; less is a label or a count
 _LONG = 150  # letters; an opening post is more than a line
-_LINE = 90  # letters
-_DAY_LETTERS = 40  # "Wednesday, 17 September 2025 at 10:15 am"
+_MOST = 0.7  # of the posts
 _FRAMED = 3  # texts of posts in one element: it is the frame around them
-_FIRST_LINES = 12  # elements
 _CLIMB = 12  # elements between a post's text and its own element; more is the frame of the page
 
-_DATED = re.compile(r"date|time|posted|\bago\b|when", re.IGNORECASE)
-_NAMED = re.compile(r"author|user|nick|poster|member|byline|creator|handle", re.IGNORECASE)
-_PROFILE_LINK = re.compile(
-    r"/(?:users?|members?|profiles?|u|author|people|~|@)[/=~@]|[?&](?:u|uid|user|member)=|/~|/@", re.IGNORECASE
-)
-_TIME_TAGS = frozenset({"time", "relative-time", "time-ago", "faceplate-timeago"})
-_LETTER = re.compile(r"[^\W_]")
-# What is in the element of a name and is none: counts, labels, menus.
-_NO_NAME = re.compile(
-    r"^[+\-−]?\d[\d.,]*[km]?$|^[+−]\d|[:：]|\b(?:joined|posts?|member since|registered|reputation|log ?in"
-    r"|sign ?(?:up|in)|reply|replies|quote|report|share|follow(?:ers?)?|points?|karma|location|author|edited)\b",
-    re.IGNORECASE,
-)
-_AGE = re.compile(
-    r"\W*\b(?:an?|\d+)\+?\s*(?:seconds?|mins?|minutes?|hours?|hrs?|days?|weeks?|months?|years?|yrs?)\s+ago\b.*$"
-)
-_UNREAD = frozenset(
-    {"script", "style", "noscript", "template", "svg", "select", "option", "textarea", "head", "nav", "dialog"}
-)
 _WORDLESS = frozenset({"meta", "link"})  # what they say of a post is not what its author wrote
-_NOTICE = re.compile(r"cookie|consent|onetrust|gdpr|newsletter|paywall", re.IGNORECASE)
 _OPENING = re.compile(r"(?:post|topic|thread|question|op|opening)[-_]?(?:content|body|text|message)", re.IGNORECASE)
 _TEXT_NAMES = re.compile(
     r"body|content|text|message|msg|(?<!col-)\bmd\b(?!-\d)|prose|markdown|comment|cooked|itemprop", re.IGNORECASE
@@ -72,99 +49,10 @@ _OTHER_NAMES = re.compile(
     r"|action|vote|badge|link|icon|label|card-?list|teaser|snippet|promo|advert|\bad\b|cookie|modal|sponsor|recommend",
     re.IGNORECASE,
 )
-_FRAME = frozenset({"html", "body", "main"})
 _ID_ATTRIBUTES = ("data-post-id", "data-comment-id", "data-pid", "data-id", "id", "name")
 _META = "header, footer, time, [class*='author'], [class*='user'], [class*='avatar'], [class*='button']"
+_HEAD = "[class*='post_head'], [class*='post-head'], [class*='posthead'], [class*='postHead'], [class*='post-meta']"
 _NUMBER = re.compile(r"(\d{1,20})\D*$")
-
-
-class Element(NamedTuple):
-    node: LexborNode
-    parent: int
-    classes: tuple[str, ...]
-    dated: bool
-    named: bool
-
-
-class Tree:
-    """The elements of a page in order, and for each how many letters are in it, in links and altogether."""
-
-    def __init__(self, root: LexborNode) -> None:
-        self.elements: list[Element] = []
-        self.letters: list[int] = []
-        self._read(root)
-        self._sum_up()
-
-    def _read(self, root: LexborNode) -> None:
-        positions: dict[int, int] = {}
-        for node in root.traverse(include_text=True):
-            parent = positions.get(node.parent.mem_id, -1) if node.parent is not None else -1
-            if node.is_text_node:
-                if parent >= 0:
-                    text = (node.text_content or "").strip()
-                    self.letters[parent] += len(text)
-                    if _is_day(text) and not self.elements[parent].dated:
-                        self.elements[parent] = self.elements[parent]._replace(dated=True)
-                continue
-            if not node.is_element_node or _is_unread(node) or (parent < 0 and self.elements):
-                continue
-            if len(self.elements) == MAX_ELEMENTS:
-                return
-            positions[node.mem_id] = len(self.elements)
-            self.elements.append(_element(node, parent))
-            self.letters.append(0)
-
-    def _sum_up(self) -> None:
-        self.linked = [0] * len(self.elements)
-        self.dates = [int(element.dated) for element in self.elements]
-        self.names = [int(element.named) for element in self.elements]
-        # How many elements before each one have a name or a date; the difference of two says what is between them.
-        self.signatures = [0, *accumulate(int(element.named or element.dated) for element in self.elements)]
-        for index in range(len(self.elements) - 1, 0, -1):
-            parent = self.elements[index].parent
-            if self.elements[index].node.tag == "a":
-                self.linked[index] = self.letters[index]
-            for count in (self.letters, self.linked, self.dates, self.names):
-                count[parent] += count[index]
-
-    def is_signed(self, index: int) -> bool:
-        """Whether a name or a date is in the element."""
-        return bool(self.names[index] or self.dates[index])
-
-    def end(self, index: int) -> int:
-        """Returns the position after the last element inside this one."""
-        end = index + 1
-        while end < len(self.elements) and self.elements[end].parent >= index:
-            end += 1
-        return end
-
-
-def _is_unread(node: LexborNode) -> bool:
-    """Whether an element has nothing that people wrote: what is not shown, menus, and boxes that ask for consent."""
-    if node.tag in _UNREAD or node.tag in _FRAME:
-        return node.tag in _UNREAD
-    attributes = node.attributes
-    named = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
-    return bool(_NOTICE.search(named)) or attributes.get("role") in ("navigation", "dialog", "alertdialog")
-
-
-def _is_day(text: str) -> bool:
-    """Whether a text is a date and little else."""
-    return 6 <= len(text) <= _DAY_LETTERS and named_day(text) is not None and not OTHER_DATES.search(text)
-
-
-def _element(node: LexborNode, parent: int) -> Element:
-    attributes = node.attributes
-    classes = tuple((attributes.get("class") or "").split()[:MAX_CLASSES])
-    if attributes.get("itemprop") in ("text", "articleBody", "commentText"):
-        classes += ("itemprop-text",)
-    own = " ".join(classes)
-    property = attributes.get("itemprop") or ""
-    dated = (
-        node.tag in _TIME_TAGS or "datetime" in attributes or property.startswith("date") or bool(_DATED.search(own))
-    )
-    named = bool(_NAMED.search(own)) or (node.tag == "a" and bool(_PROFILE_LINK.search(attributes.get("href") or "")))
-    return Element(node, parent, classes, dated, named)
 
 
 def guess_thread(page: ForumPage, item: Item, zone: int | None) -> Page | None:
@@ -172,11 +60,30 @@ def guess_thread(page: ForumPage, item: Item, zone: int | None) -> Page | None:
     tree = Tree(page.root)
     group = _likeliest(tree)
     if not group:
+        # What a script draws is at times written once more, for those that have none.
+        tree = Tree(page.root, with_noscript=True)
+        group = _likeliest(tree)
+    if not group:
         return None
     thread = thread_on(page, GUESSED, item, zone)
     following = next_page(page, GUESSED.selectors)
-    posts = completed(page, _posts(thread, tree, group[:MAX_POSTS]), thread.zone)
+    posts = _signed_alike(completed(page, _posts(thread, tree, group[:MAX_POSTS]), thread.zone))
     return Page(posts, following, facts_of(thread, truncated=len(group) > MAX_POSTS)) if posts else None
+
+
+def _signed_alike(posts: list[Post]) -> list[Post]:
+    """Returns the posts without what stands between them: if most have a name and a date, what has neither is no post.
+
+    A long text at the start is one: openings are often signed elsewhere.
+    """
+    signed = sum(post.dated and post.author is not None for post in posts)
+    if signed < _MOST * len(posts):
+        return posts
+    return [
+        post
+        for place, post in enumerate(posts)
+        if post.dated or post.author or (place == 0 and len(plain(post.content)) >= _LONG)
+    ]
 
 
 def _likeliest(tree: Tree) -> list[int]:
@@ -239,7 +146,22 @@ def _opening(tree: Tree, group: list[int]) -> int | None:
         links = unlinked * 3 if _OPENING.search(name) else unlinked / 3
         if unlinked > most and index not in above and tree.linked[index] < links and _is_text(name):
             best, most = index, unlinked
-    return best
+    return best if best is not None and _is_post(tree, best, above, group[0]) else None
+
+
+def _is_post(tree: Tree, index: int, above: set[int], first: int) -> bool:
+    """Whether a text before the first post is one: it is called so, or dated, and it does not say the same again."""
+    element = tree.elements[index]
+    name = f"{element.node.attributes.get('id') or ''} {' '.join(element.classes)}"
+    around = index
+    while tree.elements[around].parent not in above:
+        around = tree.elements[around].parent
+    is_said_again = _start(element.node) == _start(tree.elements[first].node)
+    return not is_said_again and bool(_OPENING.search(name) or tree.dates[around])
+
+
+def _start(node: LexborNode) -> str:
+    return " ".join(node.text(separator=" ").split())[:_LONG]
 
 
 def _is_text(name: str) -> bool:
@@ -317,7 +239,7 @@ def _around(tree: Tree, group: list[int]) -> list[int]:
         step = index
         for _ in range(_CLIMB):
             parent = tree.elements[step].parent
-            if parent < 0 or count.get(parent, 2) > 1 or tree.elements[parent].node.tag in _FRAME:
+            if parent < 0 or count.get(parent, 2) > 1 or tree.elements[parent].node.tag in FRAME:
                 break
             step = parent
         found.append(step)
@@ -330,53 +252,25 @@ def _posts(thread: ThreadPage, tree: Tree, group: list[int]) -> list[Post]:
     for position, (index, signature) in enumerate(zip(group, list(_signature_ranges(tree, group)), strict=True)):
         raw = _raw_post(thread, tree, index, signature, ids[position])
         post = post_of(thread, raw, is_first=position == 0)
-        if post and (post.content or post.images):
+        if post and (post.content or post.images) and plain(post.content) != post.author:
             posts.setdefault(post.source_post_id, post)
     return list(posts.values())
 
 
 def _raw_post(thread: ThreadPage, tree: Tree, index: int, signature: range, id: str) -> RawPost:
     body, outer = tree.elements[index].node, tree.elements[signature.start].node
-    author = next((name for step in signature if (name := _name(tree, step))), "")
-    dates = [text for step in signature if tree.elements[step].dated for text in _dates(tree.elements[step].node)]
-    # Some write the date as the first line of the text's own element.
-    lines = [*(step for step in signature if step < index), *range(index, min(tree.end(index), index + _FIRST_LINES))]
-    dates = dates[:20] + [text for step in lines if (text := _written_day(tree, step))][:5]
-    moments = tuple(text for text in dates if parse_forum_date(text, thread.page.received_at))[:1]
-    dropped = GUESSED.selectors.dropped
+    dates = (text for text in dates_in(tree, index, signature) if parse_forum_date(text, thread.page.received_at))
+    dropped = f"{GUESSED.selectors.dropped}, {_HEAD}"
     if tree.names[index] and tree.dates[index]:
         dropped = f"{dropped}, {_META}"
     return RawPost(
         id=id,
         anchor=outer.attributes.get("id") or body.attributes.get("id") or "",
-        author=author,
-        dates=moments,
+        author=name_in(tree, index, signature),
+        dates=tuple(islice(dates, 1)),
         reply_to="",
         content=content_of(body, dropped, thread.page.base),
     )
-
-
-def _name(tree: Tree, index: int) -> str:
-    """Returns the name in an element; empty if it has none, or something else, such as a count or a label."""
-    if not tree.elements[index].named or not 1 < tree.letters[index] <= 60:
-        return ""
-    name = _AGE.sub("", " ".join(tree.elements[index].node.text(separator=" ").split())).strip()
-    return "" if _NO_NAME.search(name) or not _LETTER.search(name) else name
-
-
-def _written_day(tree: Tree, index: int) -> str:
-    """Returns a short text with a whole date in it, from an element that does not say that it has one."""
-    if not 6 <= tree.letters[index] <= _LINE:
-        return ""
-    text = " ".join(tree.elements[index].node.text(separator=" ").split())
-    return text if named_day(text) and not OTHER_DATES.search(text) else ""
-
-
-def _dates(node: LexborNode) -> list[str]:
-    attributes = node.attributes
-    written = [attributes.get(name) for name in ("datetime", "content", "data-time", "data-timestamp", "ts", "title")]
-    inside = [one.attributes.get("title") for one in node.css("[title]")[:2]]  # where the text says "2y"
-    return [text for text in (*written, *inside, node.text(separator=" ")[:100]) if text]
 
 
 def _ids(tree: Tree, group: list[int]) -> list[str]:
