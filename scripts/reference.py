@@ -54,10 +54,9 @@ def _settings() -> Iterator[str]:
     yield """Every setting is an environment variable. Add `_FILE` to a name to read the value from a file instead.
 `headwater config` prints the values in use and where each came from.
 
-What the environment does not set can be in a TOML file: the one that `HEADWATER_CONFIG` names, or else
-`headwater.toml` in the folder where Headwater starts, or `/etc/headwater/headwater.toml`.
-Only the first of them is read. In it, names are written small and without `HEADWATER_`. A name that is not
-a setting is an error.
+A TOML file can set what the environment does not. Headwater reads the file that `HEADWATER_CONFIG` names,
+otherwise `headwater.toml` in the folder where it starts, otherwise `/etc/headwater/headwater.toml`. Only the
+first one that exists is read. Names are in lower case and without `HEADWATER_`. An unknown name is an error.
 
 ```toml
 public_url = "https://news.example"
@@ -79,9 +78,9 @@ def _metrics() -> Iterator[str]:
     yield f"""# Metrics
 
 {NOTE}
-`/metrics` is for Prometheus; [Health](health.md) says how it gets in. Counters and histograms are those of the
-process that answers. Gauges are read from the store, so every process of a cluster answers the same: ask for their
-maximum, not their sum.
+Prometheus reads `/metrics` with a token; [Health](health.md) says how. Counters and histograms are those of the
+process that answers. Most gauges are read from the store, so every process of a cluster reports the same: query
+their maximum, not their sum.
 
 | name | type | labels | meaning |
 |---|---|---|---|"""
@@ -94,8 +93,8 @@ maximum, not their sum.
     yield """
 ## Alerts
 
-`deploy/prometheus/rules.yaml` has these rules, and `deploy/grafana/headwater.json` a dashboard with a panel for most
-metrics. Both are made from the same declaration as this page. The name of the job in Prometheus has to be `headwater`.
+`deploy/prometheus/rules.yaml` has these rules, and `deploy/grafana/headwater.json` is a dashboard with a panel for
+most metrics. Both are made from the same declaration as this page. Name the job in Prometheus `headwater`.
 
 | alert | when | for | severity | what to do |
 |---|---|---|---|---|"""
@@ -109,11 +108,11 @@ def _schedule() -> Iterator[str]:
     yield f"""# Periodic work
 
 {NOTE}
-Times are clock times in UTC. What runs every 2 h runs at 00:00, 02:00 and so on; 1 day means midnight.
+Times are in UTC. A job that runs every 2 h runs at 00:00, 02:00 and so on. A daily job runs at midnight.
 `headwater up` also runs everything once when it starts.
 
-A run may start late, because others in its queue took long or the machine was asleep. If it has expired by
-then, it is skipped. Otherwise it runs late. Several processes can run the same work without harm.
+A run may start late, because other jobs in its queue took long or the machine was asleep. If it has expired by
+then, it is skipped. It is safe to run the same job in several processes.
 
 `headwater run NAME` runs it now. The task name works too.
 
@@ -125,14 +124,15 @@ then, it is skipped. Otherwise it runs late. Several processes can run the same 
     yield """
 ## Tasks and queues of Celery
 
-With a [broker](../how-to/more-machines.md) workers do all of the above, and these, which have no time of their own:
+With a [broker](../how-to/more-machines.md), workers do all of the above. They also do these tasks, which have no
+schedule of their own:
 
 | queue | task | what it does |
 |---|---|---|"""
     for task in TASKS:
         yield f"| {', '.join(f'`{queue}`' for queue in task.queues)} | `{task.name}` | {task.does} |"
     empty = ", ".join(f"`{queue}`" for queue in QUEUES if queue not in {job.queue for job in JOBS})
-    yield f"\n{empty} is there for tasks of your own; nothing of ours uses it.\n" if empty else ""
+    yield f"\n{empty} is for your own tasks. Headwater does not use it.\n" if empty else ""
 
 
 def _events() -> Iterator[str]:
@@ -176,9 +176,9 @@ def _scopes() -> Iterator[str]:
     yield f"""# Roles and scopes
 
 {NOTE}
-Every person has one role in their tenant. Every route of the API and every page names the scope that it needs. A
-session has all scopes of the role. A token has all of them, or those that it was made with; it never has more than its
-owner. Without the scope, the answer is a 403 with the code `insufficient_scope`.
+Every person has one role in their tenant. Every route of the API and every page names the scope it needs. A session
+has all scopes of the role. A token has all of them, or those it was made with, but never more than its owner. Without
+the scope, the answer is a 403 with the code `insufficient_scope`.
 """
     yield from _meanings(("role", "what it is for"), ROLES.items())
     yield "| scope | allows you to | roles |\n|---|---|---|"

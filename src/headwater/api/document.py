@@ -41,12 +41,12 @@ TITLE = "Headwater"
 INTRODUCTION = """\
 Follow everything; read each story once.
 
-**Credentials.** Send `Authorization: Bearer hw_api_…` with a token that `headwater token`, `headwater tokens create` or
-the page of your account made. A browser that is signed in has a session cookie instead; then everything but GET also
-needs the form key of a page, as `X-Form-Key`.
+**Credentials.** Send `Authorization: Bearer hw_api_…` with a token from `headwater token`, `headwater tokens create` or
+the page of your account. A signed-in browser has a session cookie instead. Then everything but GET also needs the form
+key of a page, as `X-Form-Key`.
 
-**Scopes.** Each operation names the scope that it needs. A token has all scopes of your role, or those that it was made
-with; without the scope, the answer is a 403 with the code `insufficient_scope`.
+**Scopes.** Each operation names the scope it needs. A token has all scopes of your role, or those it was made with.
+Without the scope, the answer is a 403 with the code `insufficient_scope`.
 
 **Pages.** Lists answer `{"items": […], "next_cursor": "…"}`. Send `next_cursor` back as `cursor` to get the next page;
 null means that this was the last one. A cursor stays right while new posts arrive.
@@ -71,8 +71,8 @@ _TAGS = {
     "dead letters": "Events that a consumer could not handle.",
     "webhooks": "Where events are sent to, and what was sent.",
     "telemetry": "Readings of your machines.",
-    "market": "The coin's market, and what can be known about the days to come.",
-    "fleet": "Your machines, your coins, and what they come to.",
+    "market": "The coin's market, and forecasts for the coming days.",
+    "fleet": "Your machines and coins, and their figures.",
     "account": "Your account, its tokens and its sessions.",
     "access tokens": "JWTs for programs, and how to check them.",
     "people": "The people of your tenant, what they did, and the tenants of the instance.",
@@ -82,13 +82,13 @@ _BY_TIME = frozenset({"/api/stream", "/api/posts", "/api/posts/{post_id}/replies
 # Base64 of one number of 64 bits, or of a time in microseconds and a number.
 _ID_CURSOR = "^([A-H][A-Za-z0-9_-]{9}[AEIMQUYcgkosw048])?$"
 _TIME_CURSOR = "^(A[A-H][A-Za-z0-9_-]{8}[ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9_-]{10}[AQgw])?$"
-# What parameters are called is the same everywhere, so what they mean and an example are said once.
+# Parameters have the same names everywhere, so their meaning and an example are given once.
 _PARAMETERS: dict[str, tuple[str, Any]] = {
     "source_id": ("the source", 12),
     "post_id": ("the post", 4711),
-    "group_id": ("the story, named after the post it began with", 4711),
+    "group_id": ("the story; its id is that of its first post", 4711),
     "tweet_id": ("the post's id at X, or its id here", "1876543210987654321"),
-    "task_id": ("the `task_id` that the run was answered with", "0199f1de-7a10-7c3e-9d0a-5f3a1c2b4d6e"),
+    "task_id": ("the `task_id` from the answer that started the run", "0199f1de-7a10-7c3e-9d0a-5f3a1c2b4d6e"),
     "letter_id": ("the dead letter", 3),
     "webhook_id": ("the webhook", 3),
     "delivery_id": ("the delivery", 912),

@@ -76,9 +76,9 @@ async def follow(
         Header(alias="Last-Event-ID", max_length=60, description="the id of the last event that you have seen"),
     ] = None,
 ) -> StreamingResponse:
-    """Events of the sources you follow, your own and new forecasts, each as a CloudEvent. With the id of the last one,
-    you get what came after it: nothing is missing, nothing comes twice. An event `reset` says that this is too long
-    ago: load what you need again and go on from there."""
+    """Events of the sources you follow, your own events and new forecasts, each as a CloudEvent. If you send the id of
+    the last one, you get what came after it, with nothing missing and nothing twice. An event `reset` says that it was
+    too long ago: load what you need again and continue from there."""
     seen = event_log.resume_token(last_event_id_header or last_event_id)
     audience = event_log.audience(reader, kinds)
     _refuse_too_many(live, audience)
@@ -135,7 +135,7 @@ async def show_trace(
     parts: WithParts,
     trace: Annotated[TraceName, Path(max_length=100, description="a trace, a traceparent, or the id of an event")],
 ) -> TraceJson:
-    """The visit, its events, what each consumer did with them, and the webhooks that they were sent to, with times."""
+    """The visit, its events, what each consumer did with them, and the webhooks they were sent to, with times."""
     return await parts.db.read(event_log.find_trace, parts.consumers, trace)
 
 
@@ -157,7 +157,7 @@ async def replay_letters(
     kind: Annotated[str | None, Query(description="only events of this kind")] = None,
     event_id: Annotated[str | None, Query(max_length=36, description="only those of this event")] = None,
 ) -> ReplayAll:
-    """All, or those of a consumer or a kind, the oldest first. An event that fails again stays a dead letter."""
+    """All, or those of a consumer or a kind, oldest first. An event that fails again stays a dead letter."""
     return await event_log.replay_dead_letters(
         parts.db, parts.consumers, parts.now, consumer=consumer, kind=kind, event_id=event_id
     )
@@ -171,7 +171,7 @@ async def show_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
 
 @dead_letter_router.post("/{letter_id}/replay", **route("Replay a dead letter", "log:write", 409))
 async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
-    """Gives the event its effect, once. If it fails again, `state` is `dead` as before and `error` says why."""
+    """Delivers the event again. It takes effect once. If it fails again, `state` stays `dead` and `error` says why."""
     return shaped(
         DeadLetterJson, await parts.db.write(event_log.replay_dead_letter, parts.consumers, letter_id, parts.now())
     )
@@ -179,7 +179,7 @@ async def replay_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
 
 @dead_letter_router.post("/{letter_id}/skip", **route("Skip a dead letter", "log:write", 409))
 async def skip_letter(parts: WithParts, letter_id: Id) -> DeadLetterJson:
-    """The event has no effect, now or later. What waits behind it goes on."""
+    """The event has no effect, now or later. Events that wait behind it go on."""
     return shaped(
         DeadLetterJson, await parts.db.write(event_log.skip_dead_letter, parts.consumers, letter_id, parts.now())
     )

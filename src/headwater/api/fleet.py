@@ -1,4 +1,4 @@
-"""`/api/miners`, `/api/miner-models`, `/api/treasury` and `/analytics/main`: machines, coins, what they come to."""
+"""`/api/miners`, `/api/miner-models`, `/api/treasury` and `/analytics/main`: machines, coins and their figures."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ IdempotencyKey = Annotated[
 
 @router.get("/api/miner-models", summary="List the models of machines", dependencies=[needs("miners:read")])
 async def list_models(parts: WithParts) -> MinerModelsJson:
-    """The catalogue, which everybody shares, by maker and name."""
+    """The catalogue that everybody shares, by maker and name."""
     return {"items": [shaped(MinerModelJson, one) for one in await parts.db.read(miners.models)]}
 
 
 @router.get("/api/miners", summary="List your machines", dependencies=[needs("miners:read")])
 async def list_miners(parts: WithParts, reader: CurrentReader, page: WantedPage) -> PageJson[MinerJson]:
-    """In the order in which they were added."""
+    """In the order they were added."""
     return page.of(MinerJson, await parts.db.read(miners.page, reader, after=page.last_id, limit=page.limit))
 
 
 @router.post("/api/miners", status_code=201, summary="Add machines", dependencies=[needs("miners:write")])
 async def add_miner(parts: WithParts, reader: CurrentReader, wanted: NewMiner) -> MinerJson:
-    """Machines of one kind at one place are one entry. What you do not give is as the model has it."""
+    """Machines of one model at one place are one entry. Fields you leave out come from the model."""
     return shaped(MinerJson, await parts.db.write_grouped(miners.add, reader, wanted, parts.now()))
 
 
 @router.get("/api/miners/{miner_id}", summary="Show machines", dependencies=[needs("miners:read")])
 async def show_miner(parts: WithParts, reader: CurrentReader, miner_id: Id) -> MinerJson:
-    """With their revision, which a change can name."""
+    """With their revision, which you can send with a change."""
     return shaped(MinerJson, await parts.db.read(miners.find, reader, miner_id))
 
 
@@ -64,8 +64,8 @@ async def show_miner(parts: WithParts, reader: CurrentReader, miner_id: Id) -> M
     dependencies=[needs("miners:write")],
 )
 async def change_miner(parts: WithParts, reader: CurrentReader, miner_id: Id, wanted: MinerChange) -> MinerJson:
-    """Only the fields that are given change; of two changes of one field, the later one holds. With `revision`, it is
-    a 409 if somebody changed the machines since you read them, and nothing changes."""
+    """Only the given fields change. If a field is changed twice, the later change wins. If you send a `revision` and
+    somebody changed the machines since, it is a 409 and nothing changes."""
     return shaped(MinerJson, await parts.db.write_grouped(miners.change, reader, miner_id, wanted, parts.now()))
 
 
@@ -73,7 +73,7 @@ async def change_miner(parts: WithParts, reader: CurrentReader, miner_id: Id, wa
     "/api/miners/{miner_id}", status_code=204, summary="Remove machines", dependencies=[needs("miners:write")]
 )
 async def remove_miner(parts: WithParts, reader: CurrentReader, miner_id: Id) -> None:
-    """What they earned and cost before is not changed by it."""
+    """Past earnings and costs stay as they are."""
     await parts.db.write_grouped(miners.remove, reader, miner_id, parts.now())
 
 
@@ -83,8 +83,8 @@ async def remove_miner(parts: WithParts, reader: CurrentReader, miner_id: Id) ->
 async def enter_trade(
     parts: WithParts, reader: CurrentReader, wanted: NewTrade, idempotency_key: IdempotencyKey = ""
 ) -> TradeJson:
-    """Send it again with the same `Idempotency-Key` if you do not know whether it arrived: it is entered once, and the
-    answer is the same. The same key with another trade is a 422. So is a sale of more than there is at that time."""
+    """If you do not know whether it arrived, send it again with the same `Idempotency-Key`: it is entered once, and the
+    answer is the same. The same key with another trade is a 422. So is selling more coins than you had at that time."""
     entered = await parts.db.write(treasury.trade, reader, wanted, idempotency_key, parts.now())
     return shaped(TradeJson, entered)
 
@@ -96,7 +96,7 @@ async def list_trades(
     page: WantedPage,
     method: Annotated[Method, Query(description="which coins a sale takes")] = "average",
 ) -> TradesJson:
-    """The newest first, each with what it made and what was there after it."""
+    """Newest first, each with its profit and the coins you had after it."""
     found = await parts.db.read(treasury.page, reader, method, before=page.last_id, limit=page.limit)
     return {"method": method, **page.of(SettledTradeJson, found)}
 
@@ -115,22 +115,22 @@ async def correct_trade(
     wanted: WantedCorrection,
     idempotency_key: IdempotencyKey = "",
 ) -> CorrectionJson:
-    """The trade does not count any more, and what you send as `trade` counts instead; without `trade` it is cancelled.
-    Nothing is deleted: both stay on record. It is a 409 if the trade was corrected before, and a 422 if more would be
-    sold than there is at any time. Sent again with the same `Idempotency-Key`, it is done once."""
+    """The trade no longer counts, and the `trade` you send counts instead. Without `trade` it is cancelled. Nothing is
+    deleted: both stay on record. It is a 409 if the trade was already corrected, and a 422 if you would have sold more
+    coins than you had at any time. If you send it again with the same `Idempotency-Key`, it is done once."""
     done = await parts.db.write(treasury.correct, reader, trade_id, wanted, idempotency_key, parts.now())
     return shaped(CorrectionJson, done)
 
 
 @router.get("/api/treasury/corrections", summary="List corrected trades", dependencies=[needs("treasury:read")])
 async def list_corrections(parts: WithParts, reader: CurrentReader, page: WantedPage) -> PageJson[CorrectionJson]:
-    """The newest first, each with the trade as it was entered and what counts instead."""
+    """Newest first, each with the trade as it was entered and what counts instead."""
     found = await parts.db.read(treasury.corrections, reader, before=page.last_id, limit=page.limit)
     return page.of(CorrectionJson, found)
 
 
 @router.get("/analytics/main", summary="What your machines and coins come to", dependencies=[needs("treasury:read")])
 async def show_portfolio(parts: WithParts, reader: CurrentReader) -> AnalyticsJson:
-    """As it was last calculated. Every change of machines, trades or the market has it calculated again, which takes a
-    moment: until then `is_current` is false. Without figures of the market there is no revenue; `missing` says so."""
+    """The latest figures. Every change to machines, trades or the market starts a new calculation, which takes a
+    moment. Until then `is_current` is false. Without market figures there is no revenue, and `missing` says so."""
     return portfolio.as_json(await portfolio.main(parts.db, parts.cache, reader))

@@ -29,13 +29,13 @@ Hours = Annotated[int, Query(ge=1, le=MOST_HOURS, description="how many hours ba
 
 @router.get("/healthz", summary="Is the process alive?")
 async def healthz() -> Alive:
-    """It answers as long as the process does, and needs neither token nor database."""
+    """It answers for as long as the process runs, and needs neither token nor database."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", summary="Can it work? The database answers, is whole, and has the right schema")
 async def readyz(parts: WithParts) -> Alive:
-    """503 while the database does not answer or has another schema. It needs no token."""
+    """503 while the database does not answer or has the wrong schema. It needs no token."""
     try:
         await asyncio.to_thread(instance.check_store, parts.db)
     except StoreUnavailable as error:
@@ -47,7 +47,7 @@ async def readyz(parts: WithParts) -> Alive:
 
 @router.get("/api/health", **route("Is it well? Each figure with its limit", "health:read"))
 async def show_health(parts: WithParts, live: WithLive) -> HealthJson:
-    """Backlog and lag of the consumers, dead letters, freshness, from write to visible, sources in trouble."""
+    """Backlog and lag of the consumers, dead letters, freshness, time from write to visible, and failing sources."""
     return health.health_json(await state.figures(parts, live), parts.now())
 
 
@@ -61,7 +61,7 @@ async def show_health(parts: WithParts, live: WithLive) -> HealthJson:
     dependencies=[needs("health:read")],
 )
 async def show_metrics(parts: WithParts, live: WithLive, metrics: WithMetrics) -> Response:
-    """It takes a token, wherever the request comes from. Prometheus sends it with `authorization: credentials_file`."""
+    """It always needs a token. Prometheus sends it with `authorization: credentials_file`."""
     now = parts.now()
     numbers = await parts.db.read(health.numbers, parts.consumers, now, has_cursors=parts.follows_table)
     metrics.note_lookups(parts.cache.lookups)
@@ -71,21 +71,21 @@ async def show_metrics(parts: WithParts, live: WithLive, metrics: WithMetrics) -
 
 @crawl_router.get("/crawl/metrics", **route("How crawling went, hour by hour", "health:read"))
 async def list_hours(parts: WithParts, reader: CurrentReader, hours: Hours = 48) -> HoursJson:
-    """Counted every minute; the present hour is not over."""
+    """Counted every minute. The last hour is not complete."""
     found = await parts.db.read(crawling.by_hour, parts.now(), hours)
     return {"items": [shaped(HourJson, one) for one in found]}
 
 
 @crawl_router.get("/checkpoints", **route("How far the crawls of lists got", "sources:read"))
 async def list_checkpoints(parts: WithParts, reader: CurrentReader) -> CheckpointsJson:
-    """Of the boards, news sites and accounts that you follow."""
+    """For the boards, news sites and accounts you follow."""
     found = await parts.db.read(crawling.every_checkpoint, reader)
     return {"items": [shaped(CheckpointJson, one) for one in found]}
 
 
 @crawl_router.get("/checkpoints/{source_id}", **route("How far the crawl of one list got", "sources:read"))
 async def show_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> CheckpointJson:
-    """The page it reads next, and what it has done so far."""
+    """The next page, and what was done so far."""
     return shaped(CheckpointJson, await parts.db.read(crawling.checkpoint, reader, source_id, parts.now()))
 
 
@@ -93,11 +93,11 @@ async def show_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id
     "/checkpoints/{source_id}", status_code=204, **route("Forget how far the crawl of a list got", "sources:write")
 )
 async def clear_checkpoint(parts: WithParts, reader: CurrentReader, source_id: Id) -> None:
-    """The next crawl looks through the whole list again. What is stored is not fetched again."""
+    """The next crawl goes through the whole list again. Stored items are not fetched again."""
     await parts.db.write(crawling.clear_checkpoint, reader, source_id, parts.now())
 
 
 @crawl_router.get("/crawl/statistics", **route("What the lists you follow have brought", "sources:read"))
 async def show_statistics(parts: WithParts, reader: CurrentReader) -> StatisticsJson:
-    """Threads, articles and images, those that were read and those that failed, board by board."""
+    """Threads, articles and images that were read or failed, board by board."""
     return shaped(StatisticsJson, await parts.db.read(crawling.statistics, reader))

@@ -1,4 +1,4 @@
-"""`/api/intelligence`: what can be known about the days to come."""
+"""`/api/intelligence`: forecasts for the coming days."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ async def show_forecast(
     parts: WithParts,
     days: Annotated[int, Query(ge=1, le=HORIZON_DAYS, description="how many days ahead")] = HORIZON_DAYS,
 ) -> ForecastJson:
-    """The price is as on the last known day, because no method that was tried knows more; what is forecast is how far
-    off that may be. `past` has the ranges of the last weeks and whether they held. Without figures of the market it is
-    a 404."""
+    """The price stays that of the last known day, because no method we tried does better. The forecast says how far off
+    it may be. `past` has the ranges of the last weeks and whether they held. Without market figures it is a 404."""
     found = await market.cached_forecast(parts.db, parts.cache, parts.now())
     return shaped(ForecastJson, found.value._replace(days=found.value.days[:days]), cache_hit=found.is_hit)

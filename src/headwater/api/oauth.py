@@ -1,4 +1,4 @@
-"""`/oauth/token` and `/.well-known/`: access tokens (JWTs) for programs, and the keys with which others check them."""
+"""`/oauth/token` and `/.well-known/`: access tokens (JWTs) for programs, and the keys to check them."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ async def give_token(
         ),
     ] = "",
 ) -> AccessTokenJson | Response:
-    """An API token is the client: its id is the `client_id`, the token itself the `client_secret` (or both as HTTP
-    Basic). The answer is a JWT for ten minutes. With the scope `offline_access` there is a refresh token too. It can be
-    exchanged once, without the secret; if it is used a second time, it and all that came of it end."""
+    """An API token is the client: its id is the `client_id`, and the token itself is the `client_secret` (or both as
+    HTTP Basic). The answer is a JWT that is valid for ten minutes. With the scope `offline_access` there is a refresh
+    token too. It can be exchanged once, without the secret. If it is used twice, it and every token from it end."""
     basic = _basic(request)
     client_id, client_secret = basic or (client_id, client_secret)
     await auth.limit_guesses(parts, f"client {client_id}", auth.address_of(request, parts))
@@ -88,7 +88,7 @@ async def give_token(
 
 @router.get("/.well-known/jwks.json", summary="The public keys of access tokens")
 async def show_keys(parts: WithParts) -> JwksJson:
-    """A JWK set (RFC 7517). Keys change every 30 days: ask again when you see an id that you do not know."""
+    """A JWK set (RFC 7517). Keys change every 30 days. Fetch them again when you see an unknown key id."""
     return {"keys": await parts.access_tokens.published()}
 
 

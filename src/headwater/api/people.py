@@ -116,33 +116,33 @@ class NewPlan(BaseModel):
 
 @account_router.get("", **route("Show your account", "account:read"))
 async def show_account(parts: WithParts, reader: CurrentReader) -> AccountJson:
-    """With your role, and the scopes of the token or session that you ask with."""
+    """With your role and the scopes of this token or session."""
     return shaped(AccountJson, await parts.db.read(account.show, reader), scopes=account.scopes_of(reader))
 
 
 @account_router.patch("", **route("Change your account", "account:write", 409))
 async def change_account(parts: WithParts, reader: CurrentReader, wanted: AccountChange) -> AccountJson:
-    """Only the fields that are given change."""
+    """Only the given fields change."""
     changed = await parts.db.write(account.arrange, reader, **wanted.model_dump())
     return shaped(AccountJson, changed, scopes=account.scopes_of(reader))
 
 
 @account_router.put("/password", status_code=204, **route("Set your password", "account:write", 409))
 async def change_password(parts: WithParts, request: Request, reader: CurrentReader, wanted: NewPassword) -> None:
-    """All your sessions end, except the one you ask with. Tokens stay; revoke those that you do not trust."""
+    """All your sessions end, except this one. Tokens stay valid; revoke those you do not trust."""
     keep = caller_of(request).session_id
     await account.change_password(parts.db, reader, wanted.current, wanted.new, keep=keep)
 
 
 @account_router.get("/tokens", **route("List your API tokens", "account:read"))
 async def list_tokens(parts: WithParts, reader: CurrentReader) -> TokensJson:
-    """The newest first, without their secrets."""
+    """Newest first, without their secrets."""
     return {"items": [shaped(TokenJson, one) for one in await parts.db.read(account.every_token, reader, parts.now())]}
 
 
 @account_router.post("/tokens", status_code=201, **route("Make an API token", "account:write", 409))
 async def create_token(parts: WithParts, reader: CurrentReader, wanted: WantedToken) -> NewTokenJson:
-    """The secret is shown once: only its hash is stored. A token can have at most the scopes of whoever makes it."""
+    """The secret is shown once; only its hash is stored. A token can have at most the scopes of its owner."""
     made = await parts.db.write(
         account.create_token, reader, wanted.name, parts.now(), wanted=wanted.scopes, days=wanted.days
     )
@@ -151,13 +151,13 @@ async def create_token(parts: WithParts, reader: CurrentReader, wanted: WantedTo
 
 @account_router.delete("/tokens/{token_id}", status_code=204, **route("Revoke an API token", "account:write"))
 async def revoke_token(parts: WithParts, reader: CurrentReader, token_id: Id) -> None:
-    """It is refused from the next request on; by other processes of this instance within two seconds."""
+    """It is refused from the next request, and by other processes of this instance within two seconds."""
     await parts.db.write(account.revoke_token, reader, token_id)
 
 
 @account_router.get("/sessions", **route("List your sessions", "account:read"))
 async def list_sessions(parts: WithParts, request: Request, reader: CurrentReader) -> SessionsJson:
-    """The newest first."""
+    """Newest first."""
     own = caller_of(request).session_id
     found = await parts.db.read(account.every_session, reader, parts.now())
     return {"items": [shaped(SessionJson, one, current=one.id == own) for one in found]}
@@ -165,7 +165,7 @@ async def list_sessions(parts: WithParts, request: Request, reader: CurrentReade
 
 @account_router.delete("/sessions", **route("Sign out everywhere", "account:write"))
 async def end_sessions(parts: WithParts, request: Request, reader: CurrentReader) -> EndedJson:
-    """Ends all your sessions and login links, except the session you ask with."""
+    """Ends all your sessions and login links, except this session."""
     own = caller_of(request).session_id
     return {"ended": await parts.db.write(account.sign_out_everywhere, reader, but=own)}
 
@@ -176,49 +176,47 @@ async def end_session(parts: WithParts, reader: CurrentReader, session_id: Id) -
     await parts.db.write(account.end_session, reader, session_id)
 
 
-@account_router.get("/identities", **route("List who you are at providers", "account:read"))
+@account_router.get("/identities", **route("List your accounts at providers", "account:read"))
 async def list_identities(parts: WithParts, reader: CurrentReader) -> IdentitiesJson:
-    """The accounts elsewhere that you sign in with, or whose access tokens are taken for you. Linking one needs a
-    browser: it is done on the page of your account."""
+    """Accounts at providers that you can sign in with, or whose access tokens are accepted as yours. To link one, use
+    the page of your account in a browser."""
     return {"items": [shaped(IdentityJson, one) for one in await parts.db.read(people.identities, reader)]}
 
 
 @account_router.delete("/identities/{identity_id}", status_code=204, **route("Unlink an account", "account:write", 409))
 async def unlink_identity(parts: WithParts, reader: CurrentReader, identity_id: IdentityId) -> None:
-    """You cannot sign in with it any more. Refused if it is your only way in."""
+    """You can no longer sign in with it. Refused if it is your only way to sign in."""
     await parts.db.write(people.unlink, reader, identity_id, providers=parts.issuers)
 
 
 @router.get("/people", **route("List the people of your tenant", "people:read"))
 async def list_people(parts: WithParts, reader: CurrentReader) -> PeopleJson:
-    """In the order in which they came."""
+    """In the order they joined."""
     return {"items": [shaped(PersonJson, one) for one in await parts.db.read(people.everybody, reader)]}
 
 
 @router.patch("/people/{user_id}", **route("Give somebody another role", "people:write", 409))
 async def give_role(parts: WithParts, reader: CurrentReader, user_id: Id, wanted: NewRole) -> PersonJson:
-    """It counts from their next request on. A tenant keeps at least one owner."""
+    """It applies from their next request. A tenant keeps at least one owner."""
     return shaped(PersonJson, await parts.db.write(people.give_role, reader, user_id, wanted.role))
 
 
 @router.delete("/people/{user_id}", status_code=204, **route("Remove somebody", "people:write", 409))
 async def remove_person(parts: WithParts, reader: CurrentReader, user_id: Id) -> None:
-    """With everything that is theirs: what they follow, their marks, webhooks, tokens and sessions. It cannot be
-    undone."""
+    """Removes everything of theirs too: subscriptions, marks, webhooks, tokens and sessions. This cannot be undone."""
     await parts.db.write(people.remove, reader, user_id)
 
 
 @router.get("/invitations", **route("List who is invited", "people:read"))
 async def list_invitations(parts: WithParts, reader: CurrentReader) -> InvitationsJson:
-    """Those who have not come yet and still can."""
+    """People who have not joined yet and still can."""
     found = await parts.db.read(people.invitations, reader, parts.now())
     return {"items": [shaped(InvitationJson, one) for one in found]}
 
 
 @router.post("/invitations", status_code=201, **route("Invite somebody", "people:write", 409))
 async def invite(parts: WithParts, reader: CurrentReader, wanted: WantedInvitation) -> NewInvitationJson:
-    """Answers with a link that you send to them. It is valid once and for 7 days. Whoever joins starts with the sources
-    that you follow."""
+    """Answers with a link that you send to them. It works once, for 7 days. They start with the sources you follow."""
     made = await parts.db.write(
         people.invite, reader, wanted.email, wanted.role, wire.home(parts.settings), parts.now()
     )
@@ -227,7 +225,7 @@ async def invite(parts: WithParts, reader: CurrentReader, wanted: WantedInvitati
 
 @router.delete("/invitations/{invitation_id}", status_code=204, **route("Withdraw an invitation", "people:write"))
 async def withdraw_invitation(parts: WithParts, reader: CurrentReader, invitation_id: Id) -> None:
-    """Its link leads nowhere from then on."""
+    """Its link stops working."""
     await parts.db.write(people.withdraw, reader, invitation_id)
 
 
@@ -241,7 +239,7 @@ async def list_audit(
         Audited | None, Query(description="only what was done with these, such as `person` or `token`")
     ] = None,
 ) -> PageJson[AuditJson]:
-    """Every change in your tenant, through pages, API, command line and access tokens, the newest first. Signing in
+    """Every change in your tenant, through pages, API, command line and access tokens, newest first. Signing in
     with a wrong password is there as well."""
     found = await parts.db.read(
         people.audit_page, reader, before=page.last_id, limit=page.limit, user_id=user_id, resource=resource
@@ -268,8 +266,7 @@ async def export_audit(
     reader: CurrentReader,
     format: Annotated[Literal["csv", "jsonl"], Query(description="CSV, or JSON lines")] = "csv",
 ) -> Response:
-    """All of it, the newest first. In CSV, a text that a spreadsheet would take for a formula has an apostrophe before
-    it."""
+    """Everything, newest first. In CSV, text that a spreadsheet would take for a formula begins with an apostrophe."""
     name = {"Content-Disposition": f'attachment; filename="headwater-audit.{format}"'}
     kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
     return StreamingResponse(people.export_audit(parts.db, reader, format), headers=name, media_type=kind)
@@ -277,7 +274,7 @@ async def export_audit(
 
 @router.get("/tenants", **route("List the tenants of the instance", "admin"))
 async def list_tenants(parts: WithParts) -> TenantsJson:
-    """With the number of their people."""
+    """With the number of people in each."""
     return {"items": [shaped(TenantJson, one) for one in await parts.db.read(instance.tenants)]}
 
 
@@ -291,6 +288,6 @@ async def add_tenant(parts: WithParts, wanted: WantedTenant) -> NewTenantJson:
 
 @router.patch("/tenants/{tenant_id}", **route("Give a tenant a plan", "admin"))
 async def give_plan(parts: WithParts, tenant_id: Id, wanted: NewPlan) -> TenantJson:
-    """The plan says how often each of its people may ask. It counts from their next requests on; in other processes of
-    this instance within two seconds."""
+    """The plan limits the requests of each person. It applies from the next request, and in other processes of this
+    instance within two seconds."""
     return shaped(TenantJson, await parts.db.write(instance.give_plan, tenant_id, wanted.plan, list(parts.plans)))

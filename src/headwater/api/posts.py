@@ -73,8 +73,8 @@ async def read_stream(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> PageJson[StoryJson]:
-    """Posts about one event are one entry, shown as the first of them that arrived and that you may see. It stands
-    where its newest telling stands that says something new. A post with replies is one entry, too (`thread`)."""
+    """Posts about one event are one entry, shown as the first to arrive of those you may see. Its place is that of the
+    newest post that adds something. A post with replies is one entry too (`thread`)."""
     shape = partial(routes.page_of, StoryJson, limit=limit, cursor_of=routes.cursor_of_story)
     after = routes.position(cursor)
     if caller_of(request).may(SCOPE) and await parts.db.read(posts.owns_something, reader):
@@ -97,7 +97,7 @@ async def list_posts(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> PageJson[PostJson]:
-    """Each post by itself, whether it is folded into a story or not."""
+    """Each post on its own, whether it is folded into a story or not."""
     shape = partial(routes.page_of, PostJson, limit=limit, cursor_of=routes.cursor_of_post)
     after = routes.position(cursor)
     body = await posts.page_as_json(
@@ -109,13 +109,13 @@ async def list_posts(
 
 @router.post("/posts/mark", **route("Mark many posts", "posts:write"))
 async def mark_posts(parts: WithParts, reader: CurrentReader, wanted: MarkedPosts) -> Marked:
-    """Sets `read` and/or `starred`. Ids that you cannot see are left out of the count."""
+    """Sets `read` and/or `starred`. Posts you cannot see are not counted."""
     return {"marked": await parts.db.write(posts.mark, reader, wanted.ids, parts.now(), wanted.marks())}
 
 
 @router.get("/posts/{post_id}", **route("Show one post", "posts:read"))
 async def show_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> PostJson:
-    """With its text as safe HTML, and what you did with it."""
+    """With its text as safe HTML, and your marks."""
     return shaped(PostJson, await parts.db.read(posts.one, reader, post_id))
 
 
@@ -123,7 +123,7 @@ async def show_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> Pos
 async def list_replies(
     parts: WithParts, reader: CurrentReader, post_id: Id, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[PostJson]:
-    """Of the thread that the post began, or that it is a reply in. Empty if no reply is known."""
+    """The replies in this post's thread, whether it started the thread or is a reply. Empty if there are none."""
     after = routes.position(cursor)
     found = await parts.db.read(posts.replies, reader, post_id, after=after, limit=limit + 1)
     return routes.page_of(PostJson, found, limit, routes.cursor_of_post)
@@ -131,7 +131,7 @@ async def list_replies(
 
 @router.patch("/posts/{post_id}", **route("Mark a post as read or starred", "posts:write"))
 async def mark_post(parts: WithParts, reader: CurrentReader, post_id: Id, wanted: PostState) -> PostJson:
-    """Only the fields that are given change."""
+    """Only the given fields change."""
     return shaped(PostJson, await parts.db.write(posts.mark_one, reader, post_id, parts.now(), wanted.marks()))
 
 
@@ -145,7 +145,7 @@ async def list_versions(
         Query(max_length=50, description="only the text of this time; a date alone is the end of that day, UTC"),
     ] = None,
 ) -> VersionsJson:
-    """All its texts with the time in which it had each of them, the newest first."""
+    """All its texts with the time each was current, newest first."""
     found = await parts.db.read(posts.versions, reader, post_id, at or None)
     shown = [shaped(VersionJson, one) for one in found.versions]
     return {"post_id": post_id, "revision": found.revision, "thinned": found.thinned, "versions": shown}
@@ -160,5 +160,5 @@ async def list_images(parts: WithParts, reader: CurrentReader, post_id: Id) -> I
 
 @image_router.get("/images", **route("How many images are saved, wait or failed", "health:read"))
 async def count_images(parts: WithParts, reader: CurrentReader) -> ImageCountsJson:
-    """Counted over the sources that you follow. `bytes` is how much the files take, each content once."""
+    """Counted over the sources you follow. `bytes` is the size of the files; each content counts once."""
     return await parts.db.read(posts.count_images_seen, reader)

@@ -60,16 +60,16 @@ class ScheduleFeed(BaseModel):
 
 @router.get("/sources", **route("List what you follow", "sources:read"))
 async def list_sources(parts: WithParts, reader: CurrentReader, page: WantedPage) -> PageJson[SourceJson]:
-    """In the order in which they were added, each with how it is doing and when it is checked next."""
+    """In the order they were added, each with its state and the time of its next check."""
     found = await parts.db.read(sources.page, reader, parts.now(), after=page.last_id, limit=page.limit)
     return page.of(SourceJson, found)
 
 
 @router.post("/sources", status_code=202, **route("Follow a source", "sources:write", 409))
 async def add_source(parts: WithParts, reader: CurrentReader, wanted: NewSource) -> SourceJson:
-    """Answers at once. The feed is found and read in the background; until then, `status` is `new`. Following it a
-    second time is a 409, unless the source was retired: then it is visited again. Another name or password in the
-    address is another source."""
+    """Answers at once. The feed is found and read in the background. Until then, `status` is `new`. Following it a
+    second time is a 409, unless the source was retired: then it is visited again. An address with another name or
+    password is another source."""
     chosen = wanted.model_dump()
     source = await parts.db.write(sources.follow_new, reader, now=parts.now(), **chosen, **parts.follow_terms)
     parts.wake()
@@ -78,7 +78,7 @@ async def add_source(parts: WithParts, reader: CurrentReader, wanted: NewSource)
 
 @router.post("/sources/refresh", status_code=202, **route("Visit everything you follow now", "sources:write"))
 async def refresh_all(parts: WithParts, reader: CurrentReader) -> RefreshAll:
-    """Each source is visited as soon as its host's turn comes."""
+    """Each source is visited as soon as its host has a free slot."""
     asked = await refresh.request_all(parts.db, reader, parts.now)
     parts.wake()
     return {"asked": asked}
@@ -103,8 +103,8 @@ async def show_source(parts: WithParts, reader: CurrentReader, source_id: Id) ->
     **route("Rename a source, move it to a folder, or say how often to visit it", "sources:write"),
 )
 async def arrange_source(parts: WithParts, reader: CurrentReader, source_id: Id, wanted: Arrangement) -> SourceJson:
-    """Only the fields that are given change. However short the interval, a source is not visited more often than it
-    allows, and a source that others follow is visited as often as they need it."""
+    """Only the given fields change. However short the interval, a source is not visited more often than it allows. A
+    source with other followers is visited as often as they need it."""
     changes = wanted.model_dump(exclude_unset=True)
     changed = await parts.db.write(sources.arrange, reader, source_id, changes, parts.now(), usual=parts.usual_interval)
     parts.wake()
@@ -113,13 +113,13 @@ async def arrange_source(parts: WithParts, reader: CurrentReader, source_id: Id,
 
 @router.delete("/sources/{source_id}", status_code=204, **route("Stop following a source", "sources:write"))
 async def remove_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> None:
-    """Its posts, and what you did with them, are there again when you follow it again."""
+    """If you follow it again, its posts and your marks are back."""
     await parts.db.write(sources.unfollow, reader, source_id, parts.now())
 
 
 @router.post("/sources/{source_id}/refresh", status_code=202, **route("Visit a source now", "sources:write"))
 async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id) -> Refresh:
-    """Answers at once. `already_running`: it is being visited at this moment."""
+    """Answers at once. `already_running` means that it is being visited right now."""
     visit = await parts.db.write(refresh.request_visit, reader, source_id, parts.now(), at_once=True)
     parts.wake()
     return {"status": visit["status"]}
@@ -129,8 +129,8 @@ async def refresh_source(parts: WithParts, reader: CurrentReader, source_id: Id)
     "/queue/schedule-feed", status_code=202, **route("Schedule the next visit of a source", "sources:write", 404)
 )
 async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: ScheduleFeed) -> Scheduled:
-    """`delay_seconds` is what remains of the interval since the last fetch; 0 with `force_immediate`, which goes before
-    everything that waits. `GET /api/queue/tasks/{task_id}` has the result."""
+    """`delay_seconds` is the rest of the interval since the last fetch. With `force_immediate` it is 0, and the visit
+    goes before everything that waits. `GET /api/queue/tasks/{task_id}` has the result."""
     scheduled = await parts.db.write(
         refresh.request_visit, reader, wanted.feed_id, parts.now(), at_once=wanted.force_immediate
     )
@@ -142,7 +142,7 @@ async def schedule_feed(parts: WithParts, reader: CurrentReader, wanted: Schedul
 async def show_task(
     parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(max_length=80, description="its id")]
 ) -> Task:
-    """`status` is PENDING until the visit begins, STARTED while it is under way, and SUCCESS or FAILURE after it.
+    """`status` is PENDING until the visit begins, STARTED while it runs, and SUCCESS or FAILURE afterwards.
     Results are kept for 24 hours."""
     return await parts.db.read(refresh.task, reader, task_id, parts.now())
 
@@ -155,7 +155,7 @@ async def show_task(
     dependencies=[needs("sources:read")],
 )
 async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
-    """With the folders and the names that you gave. Passwords of sources are left out."""
+    """With your folders and names. Passwords of sources are left out."""
     exported = await parts.db.read(sources.export_opml, reader, parts.now())
     name = {"Content-Disposition": 'attachment; filename="headwater.opml"'}
     return Response(exported.document, headers=name, media_type=OPML_TYPE)
@@ -169,7 +169,7 @@ async def export_opml(parts: WithParts, reader: CurrentReader) -> Response:
     **route("Follow everything an OPML document lists", "sources:write"),
 )
 async def import_opml(parts: WithParts, reader: CurrentReader, request: Request) -> ImportReport:
-    """The body is the document itself. An address that cannot be used is reported and does not stop the others."""
+    """The body is the document itself. An unusable address is reported and does not stop the others."""
     document, most = await request.body(), parts.settings.max_sources
     done = await sources.import_opml(parts.db, reader, document, parts.now, parts.credential, most)
     parts.wake()

@@ -31,7 +31,7 @@ ForEverybody = Annotated[bool, Query(description="for everybody who uses this se
 
 
 class Configuration(BaseModel):
-    """How to fold. What is null is as the reader chose (`/api/folding/runs`), else as the server is set."""
+    """How to fold. For null, the reader's choice applies (`/api/folding/runs`), otherwise the server's settings."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"similarity_threshold": 0.7}})
 
@@ -83,8 +83,8 @@ class Folding(BaseModel):
 
 @router.post("/deduplicate/batch", **route("Fold these posts now", "stories:write", 400, 404, 409))
 async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]) -> Run:
-    """Posts that were decided about already are skipped. A wrong configuration is a 400 that names the field. While
-    another run decides about one of these posts, it is a 409. The result can be asked for by its `task_id`."""
+    """Posts that are already decided are skipped. A wrong configuration is a 400 that names the field. While another
+    run decides about one of these posts, it is a 409. Ask for the result with the `task_id`."""
     batch = checked(WantedRun, wanted, BadConfiguration)
     own = await parts.db.read(groups.chosen_configuration, reader)
     config = batch.config.chosen().over(own).over(parts.fold_configuration)
@@ -106,15 +106,14 @@ async def fold_posts(parts: WithParts, reader: CurrentReader, wanted: Annotated[
 async def show_run(
     parts: WithParts, reader: CurrentReader, task_id: Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$")]
 ) -> TaskJson:
-    """Results are kept for 24 hours. `failed` with an error: it was interrupted, or the database was gone."""
+    """Results are kept for 24 hours. `failed` comes with an error: the run was interrupted, or the database failed."""
     found = await parts.db.read(groups.task, reader, task_id, parts.now())
     return shaped(TaskJson, found, result=found.result)
 
 
 @router.get("/deduplicate/leads", **route("Who is first how often, and by how much", "posts:read"))
 async def list_leads(parts: WithParts, reader: CurrentReader) -> LeadsJson:
-    """Over the newest 500 stories that several of your sources told. A source's own dates count as far as they can be
-    believed."""
+    """Over the newest 500 stories that several of your sources told. Dates of sources count if they can be believed."""
     return shaped(LeadsJson, await parts.db.read(stories.leads, reader))
 
 
@@ -132,8 +131,8 @@ async def list_groups(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> PageJson[GroupJson]:
-    """Those with the newest representatives first. Stories that were undone are left out. If few are wanted of
-    many, a page may have fewer than `limit`, or none, and still a `next_cursor`."""
+    """Those with the newest representatives first. Undone stories are left out. If a filter matches few stories, a page
+    may have fewer than `limit`, or none, and still a `next_cursor`."""
     wanted = groups.wanted_groups(type, since, until)
     found, looked_until = await parts.db.read(groups.page, reader, wanted, before=routes.id_in(cursor), limit=limit)
     next_cursor = None if looked_until is None else routes.cursor_of_id(looked_until)
@@ -144,8 +143,8 @@ async def list_groups(
     "/deduplicate/groups/{group_id}", **route("Show a story, its members and why they are in it", "posts:read", 400)
 )
 async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> GroupJson:
-    """With the rule, the score and the reason of each member, and every decision about them. A story that was undone is
-    shown as it was, with `undone`."""
+    """With the rule, score and reason of each member, and every decision about them. An undone story is shown as it
+    was, with `undone`."""
     return shaped(GroupJson, await parts.db.read(stories.group, reader, group_id))
 
 
@@ -155,7 +154,7 @@ async def show_group(parts: WithParts, reader: CurrentReader, group_id: Id) -> G
 async def list_members(
     parts: WithParts, reader: CurrentReader, group_id: Id, cursor: Cursor = None, limit: Limit = 50
 ) -> PageJson[MemberJson]:
-    """A story may have a thousand: the group itself shows the first ones."""
+    """A story may have a thousand members. The group itself shows only the first ones."""
     after = routes.id_in(cursor) or 0
     found = await parts.db.read(stories.group, reader, group_id, after=after, limit=limit + 1)
     return routes.page_of(MemberJson, found.members, limit, routes.cursor_of_member)
@@ -163,7 +162,7 @@ async def list_members(
 
 @router.get("/deduplicate/posts/{post_id}", **route("Show the story that a post is in", "posts:read", 400))
 async def show_group_of_post(parts: WithParts, reader: CurrentReader, post_id: Id) -> GroupJson:
-    """If its story was undone, the answer is the story as it was, with `undone`. 404 if it was never in one."""
+    """If its story was undone, the answer is the story as it was, with `undone`. 404 if it was never in a story."""
     return shaped(GroupJson, await parts.db.read(stories.group_of_post, reader, post_id))
 
 
@@ -181,7 +180,7 @@ async def show_group_of_tweet(
     **route("Undo a story: its posts are separate again and stay so", "stories:write", 400, 403, 409),
 )
 async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id, everybody: ForEverybody = False) -> Done:
-    """It is undone for your group of readers. A story that was undone already is a 409."""
+    """It is undone for your tenant. A story that is already undone is a 409."""
     left = await parts.db.write(stories.undo, reader, group_id, parts.now(), everybody=everybody)
     return {"success": True, "post_ids": left, "for_everybody": everybody}
 
@@ -191,8 +190,7 @@ async def undo_group(parts: WithParts, reader: CurrentReader, group_id: Id, ever
     **route("Say that a post is not the same as the rest of its story", "stories:write", 400, 403, 409),
 )
 async def take_out(parts: WithParts, reader: CurrentReader, post_id: Id, everybody: ForEverybody = False) -> Done:
-    """Its repeats leave with it. They are not folded again for your group of readers. If its story was undone already,
-    it is a 409."""
+    """Its repeats leave with it. They are not folded again for your tenant. A story that is already undone is a 409."""
     left = await parts.db.write(stories.take_out, reader, post_id, parts.now(), everybody=everybody)
     return {"success": True, "post_ids": left, "for_everybody": everybody}
 
@@ -205,13 +203,13 @@ async def show_folding(parts: WithParts, reader: CurrentReader) -> FoldingJson:
 
 @router.put("/folding", **route("Choose how the stream is folded for you", "posts:write"))
 async def choose_folding(parts: WithParts, reader: CurrentReader, wanted: Folding) -> FoldingJson:
-    """It applies to everything you read from now on; no post is changed by it."""
+    """It applies to everything you read from now on. No post is changed."""
     return shaped(FoldingJson, await parts.db.write(stories.choose_folding, reader, wanted.level, wanted.threshold))
 
 
 @router.get("/folding/runs", **route("How the runs fold that you ask for", "posts:read"))
 async def show_configuration(parts: WithParts, reader: CurrentReader) -> ConfigurationJson:
-    """What you chose, over what the server is set to."""
+    """Your choices, and the server's settings for the rest."""
     own = await parts.db.read(groups.chosen_configuration, reader)
     return shaped(ConfigurationJson, own.over(parts.fold_configuration))
 
@@ -220,8 +218,8 @@ async def show_configuration(parts: WithParts, reader: CurrentReader) -> Configu
 async def choose_configuration(
     parts: WithParts, reader: CurrentReader, wanted: Annotated[dict[str, Any], Body()]
 ) -> ConfigurationJson:
-    """It replaces what you chose before. What is null or left out is as the server is set to. A wrong value is a 400
-    that names the field."""
+    """It replaces your earlier choice. For fields that are null or left out, the server's settings apply. A wrong value
+    is a 400 that names the field."""
     chosen = checked(Configuration, wanted, BadConfiguration).chosen()
     if chosen.use_embedding_model:
         parts.folding_with(embeddings=True, field="use_embedding_model")
@@ -236,6 +234,6 @@ async def choose_source(
     source_id: Id,
     fold: Annotated[Flag, Body(embed=True, description="true: fold them; false: show each", examples=[False])],
 ) -> SourceFolding:
-    """It applies to you alone, and to everything you read from now on."""
+    """It applies only to you, and to everything you read from now on."""
     await parts.db.write(stories.choose_source_folding, reader, source_id, fold=fold)
     return {"fold": fold}

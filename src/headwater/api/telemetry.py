@@ -30,9 +30,9 @@ _BODY: dict[str, Any] = {
     dependencies=[needs("telemetry:write")],
 )
 async def take_readings(parts: WithParts, reader: CurrentReader, request: Request) -> TakenJson:
-    """Up to 10,000 at once. A reading is known by its machine and its time: the same one again changes nothing, and a
-    late one is put where it belongs. If one is wrong, its place is named and nothing is stored. Readings are those of
-    all machines of an entry together."""
+    """Up to 10,000 at once. Machine and time identify a reading: sending it again changes nothing, and a late one goes
+    where it belongs. If one is wrong, the answer names its position, and nothing is stored. A reading covers all
+    machines of an entry together."""
     batch = telemetry.read_batch(await request.body())
     kept_for = timedelta(days=parts.settings.telemetry_days)
     return shaped(TakenJson, await parts.db.write(telemetry.take, reader, batch, kept_for, parts.now()))
@@ -52,7 +52,7 @@ async def show_readings(
         Query(description="how long a bucket is. Of 5m and 10m, the last days are kept; hours and days stay longer"),
     ] = "1h",
 ) -> SeriesJson:
-    """Least, average and greatest of each bucket, oldest first. A bucket without readings is left out."""
+    """Minimum, average and maximum of each bucket, oldest first. Buckets without readings are left out."""
     end: datetime = until or parts.now()
     found = await parts.db.read(telemetry.series, reader, miner_id, since or end - USUALLY, end, bucket)
     return {"miner_id": miner_id, "bucket": bucket, "buckets": [shaped(BucketJson, one) for one in found]}

@@ -43,27 +43,27 @@ class WebhookChange(BaseModel):
 
 @router.get("", **route("List your webhooks", "webhooks:read"))
 async def list_webhooks(parts: WithParts, reader: CurrentReader) -> WebhooksJson:
-    """With the state of each: active, paused, or gone because its server said so."""
+    """With the state of each: active, paused, or gone (the server answered 410)."""
     found = await parts.db.read(webhooks.every, reader)
     return {"items": [shaped(WebhookJson, webhook) for webhook in found]}
 
 
 @router.post("", status_code=201, **route("Send events to an address", "webhooks:write", 409))
 async def add_webhook(parts: WithParts, reader: CurrentReader, wanted: NewWebhook) -> CreatedWebhookJson:
-    """It gets the events of the sources you follow, and your own, from now on. `secret` is shown only this once."""
+    """From now on, it gets the events of the sources you follow, and your own. `secret` is shown only once."""
     made = await parts.db.write(webhooks.add, reader, wanted.address, wanted.kinds, parts.seal, parts.now())
     return shaped(CreatedWebhookJson, made.webhook, secret=made.secret)
 
 
 @router.get("/{webhook_id}", **route("Show a webhook and how it is doing", "webhooks:read"))
 async def show_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> WebhookJson:
-    """With its last error, and since when it fails."""
+    """With its last error, and since when it has been failing."""
     return shaped(WebhookJson, await parts.db.read(webhooks.find, reader, webhook_id))
 
 
 @router.patch("/{webhook_id}", **route("Pause, resume or change a webhook", "webhooks:write"))
 async def change_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id, wanted: WebhookChange) -> WebhookJson:
-    """Only the fields that are given change. While it is paused, events are kept; when it is resumed, it gets them."""
+    """Only the given fields change. While it is paused, events are kept. When it is resumed, it gets them."""
     change = ChangedWebhook(**wanted.model_dump())
     changed = await parts.db.write(webhooks.change, reader, webhook_id, parts.now(), change)
     parts.new_events.send()
@@ -72,7 +72,7 @@ async def change_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id
 
 @router.delete("/{webhook_id}", status_code=204, **route("Remove a webhook", "webhooks:write"))
 async def remove_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> None:
-    """What waits for it, and the record of what was sent, are removed as well."""
+    """Its queue and the record of its deliveries are removed too."""
     await parts.db.write(webhooks.remove, reader, webhook_id)
 
 
@@ -80,14 +80,14 @@ async def remove_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id
 async def list_deliveries(
     parts: WithParts, reader: CurrentReader, webhook_id: Id, page: WantedPage
 ) -> PageJson[DeliveryJson]:
-    """The newest first."""
+    """Newest first."""
     _, log = await parts.db.read(webhooks.log_of, reader, webhook_id, before=page.last_id, limit=page.limit)
     return page.of(DeliveryJson, log, webhook_id=webhook_id)
 
 
 @router.post("/{webhook_id}/test", status_code=202, **route("Send a ping to a webhook", "webhooks:write", 409))
 async def test_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) -> DeliveryJson:
-    """It is a delivery of kind `ping`, signed as all are. The queue is tried at once; the ping comes at its end."""
+    """A delivery of kind `ping`, signed like all others. The queue is tried at once, and the ping is at its end."""
     queued = await parts.db.write(webhooks.ping, reader, webhook_id, parts.now())
     parts.new_events.send()
     return shaped(DeliveryJson, queued.delivery, webhook_id=webhook_id)
@@ -99,7 +99,7 @@ async def test_webhook(parts: WithParts, reader: CurrentReader, webhook_id: Id) 
     **route("Send an event again", "webhooks:write", 409),
 )
 async def replay_delivery(parts: WithParts, reader: CurrentReader, webhook_id: Id, delivery_id: Id) -> DeliveryJson:
-    """It is sent under the same `webhook-id`, before everything that waits."""
+    """It has the same `webhook-id` and goes before everything that waits."""
     queued = await parts.db.write(webhooks.replay, reader, webhook_id, delivery_id, parts.now())
     parts.new_events.send()
     return shaped(DeliveryJson, queued.delivery, webhook_id=webhook_id)

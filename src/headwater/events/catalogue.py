@@ -67,7 +67,7 @@ class SubscriptionEnd(Payload, frozen=True):
 
 
 class Joining(Payload, frozen=True):
-    story_id: Annotated[int, Meta(description="the story, named after the post it began with")]
+    story_id: Annotated[int, Meta(description="the story; its id is that of its first post")]
     post_id: Annotated[int, Meta(description="the post that joined it")]
     source_id: Annotated[int, Meta(description="the source of that post")]
     repeat_of: Annotated[int | None, Meta(description="the post whose text it repeats, or null")]
@@ -85,9 +85,9 @@ class RunFacts(Payload, frozen=True):
     task_id: Annotated[str, Meta(description="the run")]
     status: Annotated[str, Meta(description="completed, or proposed: nothing was written")]
     decided: Annotated[int, Meta(description="how many posts it decided about")]
-    already_decided: Annotated[int, Meta(description="how many had been decided about before")]
+    already_decided: Annotated[int, Meta(description="how many posts were already decided")]
     joined: Annotated[int, Meta(description="how many became part of a story")]
-    degraded: Annotated[str | None, Meta(description="why only exact repeats were found for some of them, or null")]
+    degraded: Annotated[str | None, Meta(description="why only exact repeats were found for some posts, or null")]
 
 
 class AlertFacts(Payload, frozen=True):
@@ -106,10 +106,10 @@ class MarketFacts(Payload, frozen=True):
 
 class ForecastFacts(Payload, frozen=True):
     market: Annotated[str, Meta(description="the coin")]
-    made_on: Annotated[date, Meta(description="the last day that the forecast knows, ISO 8601")]
-    version: Annotated[int, Meta(description="1, plus one for each time the days before were corrected")]
+    made_on: Annotated[date, Meta(description="the last day that the forecast is based on, ISO 8601")]
+    version: Annotated[int, Meta(description="1, plus one for each correction of the days before")]
     model: Annotated[str, Meta(description="how it was made")]
-    days: Annotated[int, Meta(description="how many days it reaches ahead")]
+    days: Annotated[int, Meta(description="how many days ahead it reaches")]
 
 
 class MachineFacts(Payload, frozen=True):
@@ -118,7 +118,7 @@ class MachineFacts(Payload, frozen=True):
     name: Annotated[str, Meta(description="what their owner calls them")]
     site: Annotated[str, Meta(description="where they are")]
     pool: Annotated[str, Meta(description="the pool they mine for")]
-    quantity: Annotated[int, Meta(description="how many they are")]
+    quantity: Annotated[int, Meta(description="how many machines")]
     actual_hashrate_th: Annotated[Decimal, Meta(description="TH/s of one machine, as text")]
     actual_power_w: Annotated[Decimal, Meta(description="watts of one machine, as text")]
     electricity_usd_per_kwh: Annotated[Decimal, Meta(description="what power costs, as text")]
@@ -133,23 +133,24 @@ class TradeEvent(Payload, frozen=True):
     trade_id: Annotated[int, Meta(description="the trade")]
     side: Annotated[str, Meta(description="buy, mine or sell")]
     btc: Annotated[Decimal, Meta(description="how many coins, as text")]
-    usd: Annotated[Decimal, Meta(description="what they cost or brought, fees included, as text")]
+    usd: Annotated[Decimal, Meta(description="what they cost or earned, including fees, as text")]
     traded_at: Annotated[datetime, Meta(description="when, ISO 8601")]
 
 
 class CorrectionFacts(Payload, frozen=True):
-    trade_id: Annotated[int, Meta(description="the trade that does not count any more")]
-    replaced_by: Annotated[int | None, Meta(description="the trade that counts instead; null: there was none")]
-    reason: Annotated[str, Meta(description="why, as the user says")]
+    trade_id: Annotated[int, Meta(description="the trade that no longer counts")]
+    replaced_by: Annotated[int | None, Meta(description="the trade that counts instead, or null")]
+    reason: Annotated[str, Meta(description="why, in the user's words")]
 
 
 class PortfolioFacts(Payload, frozen=True):
-    btc_inventory: Annotated[Decimal, Meta(description="coins that are there, as text")]
+    btc_inventory: Annotated[Decimal, Meta(description="coins in the inventory, as text")]
     monthly_opex_usd: Annotated[Decimal, Meta(description="what power costs in a month, as text")]
     profit_usd_per_day: Annotated[
-        Decimal | None, Meta(description="what machines earn in a day beyond their power, as text; null: no market")
+        Decimal | None,
+        Meta(description="what machines earn in a day minus their power, as text; null without market figures"),
     ]
-    changes: Annotated[int, Meta(description="how many changes were taken in at once")]
+    changes: Annotated[int, Meta(description="how many changes were included at once")]
     milliseconds: Annotated[float, Meta(description="how long the first of them waited")]
 
 
@@ -157,9 +158,9 @@ class MinerTrouble(Payload, frozen=True):
     miner_id: Annotated[int, Meta(description="the machines")]
     name: Annotated[str, Meta(description="what their owner calls them")]
     site: Annotated[str, Meta(description="where they are")]
-    state: Annotated[str, Meta(description="silent (no readings come), low (under their rate) or ok")]
+    state: Annotated[str, Meta(description="silent (no readings arrive), low (below their rate) or ok")]
     hashrate_th: Annotated[float | None, Meta(description="TH/s over their last half hour, or null")]
-    expected_th: Annotated[float, Meta(description="TH/s that all of them should have")]
+    expected_th: Annotated[float, Meta(description="TH/s that all of them should have together")]
     last_heard_at: Annotated[datetime, Meta(description="when a reading was last received, ISO 8601")]
 
 
@@ -239,14 +240,14 @@ UNSUBSCRIBED = EventKind("subscription.removed", SubscriptionEnd, "user_id", "A 
 STORY_JOINED = EventKind("story.joined", Joining, "story_id", "A post joined a story.")
 STORY_PARTED = EventKind("story.parted", Parting, "story_id", "A person took posts out of a story. They stay out.")
 STORY_RUN_FINISHED = EventKind(
-    "story.run_finished", RunFacts, "user_id", "A run of folding that a reader asked for is over."
+    "story.run_finished", RunFacts, "user_id", "A folding run that a reader requested has finished."
 )
 ALERT_RAISED = EventKind(
     "alert.raised", AlertFacts, "user_id", "Something is wrong with crawling. It goes to the person who runs Headwater."
 )
 ALERT_CLEARED = EventKind("alert.cleared", AlertFacts, "user_id", "A problem with crawling is over.")
-MINER_OFFLINE = EventKind("miner.offline", MinerTrouble, "user_id", "Machines went silent, or fell under their rate.")
-MINER_RECOVERED = EventKind("miner.recovered", MinerTrouble, "user_id", "Machines are heard again, at their rate.")
+MINER_OFFLINE = EventKind("miner.offline", MinerTrouble, "user_id", "Machines went silent, or fell below their rate.")
+MINER_RECOVERED = EventKind("miner.recovered", MinerTrouble, "user_id", "Machines report again, at their rate.")
 MARKET_UPDATED = EventKind(
     "market.updated",
     MarketFacts,
@@ -255,27 +256,27 @@ MARKET_UPDATED = EventKind(
     domain="ops",
 )
 FORECAST_REFRESHED = EventKind(
-    "forecast.refreshed", ForecastFacts, "market", "The forecast was made again, from newer figures.", domain="ops"
+    "forecast.refreshed", ForecastFacts, "market", "The forecast was updated with newer figures.", domain="ops"
 )
 MINER_ADDED = EventKind("miner.added", MachineFacts, "user_id", "A user has added machines.")
 MINER_CHANGED = EventKind("miner.changed", MachineFacts, "user_id", "A user has changed machines.")
 MINER_REMOVED = EventKind("miner.removed", MachineEnd, "user_id", "A user has removed machines.")
 TRADED = EventKind("treasury.traded", TradeEvent, "user_id", "A user has entered a trade of coins.")
 TRADE_CORRECTED = EventKind(
-    "treasury.corrected", CorrectionFacts, "user_id", "A user has cancelled a trade, or entered another instead of it."
+    "treasury.corrected", CorrectionFacts, "user_id", "A user has cancelled a trade or replaced it with another."
 )
 PORTFOLIO_RECALCULATED = EventKind(
     "portfolio.recalculated",
     PortfolioFacts,
     "user_id",
-    "What a user's machines and coins come to was calculated again.",
+    "The figures of a user's machines and coins were recalculated.",
     domain="ops",
 )
 EVENT_DEAD = EventKind(
     "dlq.added",
     DeadEvent,
     "consumer",
-    "A consumer has given an event up: it is a dead letter. `headwater dlq` replays or skips it.",
+    "A consumer gave up on an event, which is now a dead letter. `headwater dlq` replays or skips it.",
 )
 
 KINDS: tuple[EventKind[Any], ...] = (

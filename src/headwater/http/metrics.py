@@ -75,14 +75,14 @@ METRICS = (
     Metric(
         "headwater_visits",
         "counter",
-        "Visits of sources by outcome.",
+        "Visits to sources, by outcome.",
         ("outcome",),
         shown="sum by (outcome) (rate(headwater_visits_total[5m]))",
     ),
     Metric(
         "headwater_visit_seconds",
         "histogram",
-        "How long visits took, waiting for a host's turn left out.",
+        "How long visits took, without waiting for a slot of the host.",
         (),
         SLOW,
         shown="histogram_quantile(0.95, sum by (le) (rate(headwater_visit_seconds_bucket[5m])))",
@@ -91,7 +91,7 @@ METRICS = (
     Metric(
         "headwater_posts",
         "counter",
-        "Posts that visits brought: new, changed, or known before.",
+        "Posts that visits found: new, changed, or already known.",
         ("change",),
         shown="sum by (change) (rate(headwater_posts_total[15m]))",
     ),
@@ -101,7 +101,7 @@ METRICS = (
     Metric(
         "headwater_consumer_lag_seconds",
         "gauge",
-        "Age of the oldest event that waits.",
+        "Age of the oldest event that waits for a consumer.",
         ("consumer",),
         shown="max",
         unit="s",
@@ -147,14 +147,14 @@ METRICS = (
     ),
     Metric("headwater_live_connections", "gauge", "Connections that follow the live updates.", shown="sum"),
     Metric(
-        "headwater_build", "gauge", "1, with what this process is in its labels.", ("version", "python", "database")
+        "headwater_build", "gauge", "Always 1. The labels describe this process.", ("version", "python", "database")
     ),
 )
 PROCESS = {
     "process_cpu_seconds_total": "CPU time of this process.",
     "process_resident_memory_bytes": "Memory of this process.",
     "process_open_fds": "Files and connections that this process has open.",
-    "process_max_fds": "How many it may have open.",
+    "process_max_fds": "How many files and connections it may have open.",
     "process_start_time_seconds": "When it was started, in seconds since 1970.",
     "process_virtual_memory_bytes": "Address space of this process.",
 }
@@ -165,7 +165,7 @@ RULES = (
         "2m",
         "critical",
         "Headwater does not answer",
-        "Look at its log; `headwater doctor` says what is missing on that machine.",
+        "Look at its log. `headwater doctor` on that machine says what is missing.",
     ),
     AlertRule(
         "HeadwaterConsumerLags",
@@ -173,7 +173,7 @@ RULES = (
         "5m",
         "critical",
         "The consumer {{ $labels.consumer }} is behind",
-        "The page /health says why. Posts are stored meanwhile; nothing is lost.",
+        "The page /health says why. Posts are still stored, and nothing is lost.",
     ),
     AlertRule(
         "HeadwaterDeadLetters",
@@ -181,7 +181,7 @@ RULES = (
         "10m",
         "warning",
         "Events failed in {{ $labels.consumer }}",
-        "`headwater dlq list` shows them, `headwater dlq replay` tries them again.",
+        "`headwater dlq list` shows them. `headwater dlq replay` tries them again.",
     ),
     AlertRule(
         "HeadwaterNothingNew",
@@ -196,8 +196,8 @@ RULES = (
         "max(headwater_sources_due) > 100",
         "30m",
         "warning",
-        "Sources wait for their visit",
-        "More workers, or a longer HEADWATER_CHECK_INTERVAL_SECONDS.",
+        "Sources wait for a visit",
+        "Add workers, or raise HEADWATER_CHECK_INTERVAL_SECONDS.",
     ),
     AlertRule(
         "HeadwaterErrors",
@@ -205,7 +205,7 @@ RULES = (
         "5m",
         "critical",
         "Requests fail",
-        "The log has each of them; `/readyz` says whether the database answers.",
+        "The log shows each of them. `/readyz` says whether the database answers.",
     ),
     AlertRule(
         "HeadwaterSlotGrows",
@@ -229,7 +229,7 @@ RULES = (
         "1m",
         "warning",
         "Headwater raised {{ $labels.alert }}",
-        "The page /health says what it is about.",
+        "The page /crawling says what it is about.",
     ),
 )
 

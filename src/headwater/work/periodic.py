@@ -89,13 +89,13 @@ TASKS = (
     SentTask(
         REFRESH_FEED,
         FEED_QUEUES,
-        "Visits a source, given its id, if it is due or somebody asked for it; `force_immediate` asks for it. What a "
-        "person asked for is in `high`.",
+        "Visits a source, given its id, if it is due or was requested. `force_immediate` requests it. Visits that a "
+        "person requested are in `high`.",
     ),
     SentTask(
         REFRESH_FEEDS,
         (DEFAULT,),
-        "Visits those of the given sources that are due, and more while there are some. The dispatcher sends it.",
+        "Visits those of the given sources that are due, and then other due sources. The dispatcher sends it.",
     ),
     SentTask(CRAWL_COMMUNITY, (CRAWLER,), "Visits a source now, given its name (`r/python`), address or id."),
 )
@@ -152,7 +152,7 @@ JOBS = (
         2 * _HOUR,
         CRAWLER,
         BATCH,
-        "Caches the listings of the pool's communities, as far as visits leave requests for it.",
+        "Caches the listings of the pool's communities, with the requests that visits leave in the budget.",
         lambda tools: tools.warm_up(),
     ),
     Job(
@@ -177,7 +177,7 @@ JOBS = (
         4 * _HOUR,
         CRAWLER,
         "tasks.crawler.crawl_low_quality_communities",
-        "Makes quiet sources of the pool due that were not visited for eight hours.",
+        "Makes quiet sources of the pool due if they were not visited for eight hours.",
         lambda tools: tools.db.write(pooled.revisit_quiet, tools.now()),
         expires=_HOUR,
     ),
@@ -202,7 +202,7 @@ JOBS = (
         _MINUTE,
         MONITORING,
         "tasks.monitoring.monitor_api_calls",
-        "Counts the requests to Reddit in the last minute; raises and clears the alert about too many.",
+        "Counts the requests to Reddit in the last window. Raises and clears the alert about too many.",
         lambda tools: tools.db.write(monitors.watch_calls, tools.budget, tools.limits, tools.now()),
         expires=_MINUTE,
     ),
@@ -243,7 +243,7 @@ JOBS = (
         5 * _MINUTE,
         MAINTENANCE,
         "tasks.maintenance.heal_clock",
-        "Makes sources due now that a wrong clock put too far into the future.",
+        "Makes sources due now if a wrong clock put them too far into the future.",
         lambda tools: tools.db.write(leases.heal_clock, tools.now(), tools.lease_for),
     ),
     Job(
@@ -259,7 +259,7 @@ JOBS = (
         _MINUTE,
         CRAWLER,
         "tasks.crawler.ask_hubs",
-        "Asks WebSub hubs for pushes, where a subscription is due.",
+        "Asks WebSub hubs for pushes if a subscription is due.",
         lambda tools: tools.ask_hubs(),
         expires=_MINUTE,
     ),
@@ -276,7 +276,7 @@ JOBS = (
         _HOUR,
         CLEANUP,
         "tasks.maintenance.thin_versions",
-        "Deletes earlier texts of posts that have too many of them (HEADWATER_POST_VERSIONS).",
+        "Deletes earlier texts of posts that have too many (HEADWATER_POST_VERSIONS).",
         _thin_versions,
     ),
     Job(
@@ -308,7 +308,7 @@ JOBS = (
         _MINUTE,
         MONITORING,
         "tasks.monitoring.watch_miners",
-        "Publishes which machines went silent or fell under their rate, and which recovered.",
+        "Publishes which machines went silent or fell below their rate, and which recovered.",
         lambda tools: tools.db.write(telemetry.look, tools.now()),
         expires=_MINUTE,
     ),
@@ -317,7 +317,7 @@ JOBS = (
         5 * _MINUTE,
         CLEANUP,
         "tasks.maintenance.forget_gone_machines",
-        "Deletes the readings of machines that were removed, also of those whose person was, a few at a time.",
+        "Deletes the readings of removed machines and of removed people's machines, a few at a time.",
         _forget_gone_machines,
         expires=5 * _MINUTE,
     ),
@@ -326,7 +326,7 @@ JOBS = (
         _HOUR,
         CLEANUP,
         "tasks.maintenance.forget_telemetry",
-        "Deletes old readings of machines (HEADWATER_TELEMETRY_DAYS), and makes the partitions of the months to come.",
+        "Deletes old readings of machines (HEADWATER_TELEMETRY_DAYS), and makes partitions for the coming months.",
         _forget_telemetry,
     ),
     Job(
