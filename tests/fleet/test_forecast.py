@@ -90,7 +90,7 @@ def test_real_years_reach_the_goals(measuring_data: Path) -> None:
         (f"{HEADER}\n2020-01-01,1,1\n", "Line 2 cannot be read"),
         (f"{HEADER}\n2020-01-01,1,1,1,1,1\n2020-01-03,1,1,1,1,1\n", "2020-01-03 does not follow 2020-01-01"),
         (f"{HEADER}\n2020-01-01,1,1,9,1,1\n2020-01-02,1,1,8,1,1\n", "the height falls from 9 to 8"),
-        (f"{HEADER}\n2020-01-01,1,1,1,1,1\n", "At least 60 days with a price are needed"),
+        (f"{HEADER}\n2020-01-01,1,1,1,1,1\n", "At least 60 days need a price"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line(text: str, says: str, tmp_path: Path) -> None:

@@ -313,11 +313,11 @@ def test_linking_needs_the_session_that_began_it(headwater: Running, at: Issuer)
     coming = left(headwater, at, hers.post("/account/identities", b"", Content_Type=FORM), sub="dora-1")
     coming.session = other.headers["Cookie"]
     answer = coming.back()
-    assert (answer.status, "somebody else meanwhile" in answer.text) == (401, True)
+    assert (answer.status, "somebody else in the meantime" in answer.text) == (401, True)
     coming = left(headwater, at, hers.post("/account/identities", b"", Content_Type=FORM), sub="ann-1")
     coming.session = hers.headers["Cookie"]
     taken = coming.back()
-    assert (taken.status, "Somebody else here is known" in taken.text) == (409, True)
+    assert (taken.status, "already belongs to somebody else here" in taken.text) == (409, True)
     assert headwater.parts.db.read_now(accounts.identities, dora) == []
 
 
@@ -336,7 +336,7 @@ def test_a_new_key_of_the_provider_is_found_and_an_old_one_is_not_taken(headwate
     ("given", "says"),
     [
         ({"OIDC_ISSUER": "https://login.example"}, "go together"),
-        ({"OIDC_ISSUER": "http://login.example", "OIDC_CLIENT_ID": "x"}, "has to be an https address"),
+        ({"OIDC_ISSUER": "http://login.example", "OIDC_CLIENT_ID": "x"}, "must be an https address"),
         ({"OIDC_ISSUER": "https://login.example", "OIDC_CLIENT_ID": "x", "OIDC_SCOPES": "email"}, "needs openid"),
         ({"OIDC_JOIN_TENANT": "default"}, "go together"),
         ({"OIDC_DOMAINS": "example.org"}, "go together"),

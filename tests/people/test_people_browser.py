@@ -73,7 +73,7 @@ def test_somebody_joins_by_a_link_makes_a_token_and_signs_out_elsewhere(headwate
     a_person(headwater, "ann", "owner", password=PASSWORD)
     here, there = (signed_in(browser, headwater, "ann@example.org") for _ in range(2))
     here.goto(f"{headwater.url}/people")
-    here.get_by_label("E-mail of whom you invite").fill("bob@example.org")
+    here.get_by_label("E-mail address of the person you invite").fill("bob@example.org")
     here.get_by_role("button", name="Invite", exact=True).click()
     link = here.locator("pre code").inner_text()
     guest = browser.new_context().new_page()

@@ -74,7 +74,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
     check(page, width)
     page.goto(f"{headwater.url}/people")
     check(page, width)
-    page.get_by_label("E-mail of whom you invite").fill("eve@example.org")
+    page.get_by_label("E-mail address of the person you invite").fill("eve@example.org")
     page.get_by_role("button", name="Invite", exact=True).click()
     check(page, width)
     context.close()

@@ -179,7 +179,7 @@ class KeyFile:
         if self._read[0] != seen:
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
             if not (found := [line.strip() for line in lines if line.strip()]):
-                raise KeyUnavailable(f"The key file {self.path} is empty. Bring it back from where you keep a copy.")
+                raise KeyUnavailable(f"The key file {self.path} is empty. Put back your copy of it.")
             self._read = (seen, tuple(found))
         return self._read[1]
 

@@ -182,7 +182,7 @@ def _unfinished(file: Path) -> Iterator[BinaryIO]:
             try:
                 fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise AlreadyThere(f"Another backup is writing {file} at the moment.") from None
+                raise AlreadyThere(f"Another backup is writing {file} right now.") from None
             out.truncate()
             try:
                 yield out
@@ -207,9 +207,9 @@ class Archive:
         wanted = {MANIFEST, *(_table_file(table.name) for table in self.manifest.tables)}
         wanted.update(f"images/{path}" for path in self.images)
         if set(archive.namelist()) != wanted or len(archive.namelist()) != len(wanted):
-            raise BadDocument("This is not a backup of Headwater: its files are not those that its manifest lists.")
+            raise BadDocument("This is not a backup of Headwater: its files do not match its manifest.")
         if not all(files.hash_in(path) for path in self.images) or len(self.images) != (self.manifest.images or 0):
-            raise BadDocument("This is not a backup of Headwater: its images are not those that its manifest lists.")
+            raise BadDocument("This is not a backup of Headwater: its images do not match its manifest.")
 
     def rows(self, columns: Columns) -> Iterator[Row]:
         expected = next(table.rows for table in self.manifest.tables if table.name == columns.table)
@@ -320,7 +320,7 @@ def restore(
 def _fill(db: Database, archive: Archive, images: Path, app_role: str | None) -> None:
     if not db.read_now(backup.is_empty):
         raise AlreadyThere(
-            "The store is not empty, and a backup takes the place of everything. Restore into another one, or delete "
+            "The store is not empty, and a backup replaces everything. Restore into another one, or delete "
             "what is there with `headwater db downgrade base`."
         )
     for path in archive.images:

@@ -360,7 +360,7 @@ def add_tenant(conn: Connection, name: str, owner_email: str, home: str, now: da
     """Adds a tenant with its owner, who signs in with a link that is valid for a day and then sets a password."""
     name, email = account.check_name(name), account.check_email(owner_email)
     if accounts.tenant_named(conn, name) is not None:
-        raise AlreadyThere(f"There is a tenant {name!r} already.")
+        raise AlreadyThere(f"There is already a tenant {name!r}.")
     tenant_id = accounts.add_tenant(conn, name, now)
     user_id = accounts.add_user(conn, tenant_id, name=email, role="owner", email=email, now=now)
     audit.record(conn, None, "tenant.create", tenant_id, name)

@@ -99,7 +99,7 @@ def without_gaps(days: list[MarketDay]) -> list[MarketDay]:
         if day.day != before.day + timedelta(days=1):
             raise BadDocument(f"{day.day} does not follow {before.day}. Every day needs a line.")
     if sum(day.price_usd is not None for day in days) < FEWEST_DAYS or days[-1].price_usd is None:
-        raise BadDocument(f"At least {FEWEST_DAYS} days with a price are needed, the last day among them.")
+        raise BadDocument(f"At least {FEWEST_DAYS} days need a price, including the last day.")
     return days
 
 

@@ -192,7 +192,7 @@ def set_own_email(conn: Connection, reader: Reader, email: str) -> Person:
     """Sets one's own e-mail address, if there is none yet."""
     person = find(conn, reader, reader.user_id)
     if person.email is not None and person.email != account.normal_email(email):
-        raise BadInput("Your e-mail address is set already. Whoever runs this Headwater can change it.")
+        raise BadInput("Your e-mail address is already set. Those who run this Headwater can change it.")
     return set_email(conn, reader, reader.user_id, email)
 
 
@@ -204,7 +204,9 @@ def link_identity(conn: Connection, reader: Reader, issuer: str, subject: str, n
         audit.record(conn, reader, "person.identity", reader.user_id, f"{reader.name} at {issuer}")
         return
     if not any((one.issuer, one.subject) == (issuer, subject) for one in accounts.identities(conn, reader)):
-        raise AlreadyThere("Somebody else here is known by this account at the provider. Sign in with another one.")
+        raise AlreadyThere(
+            "This account at the provider already belongs to somebody else here. Sign in with another one."
+        )
 
 
 def identities(conn: Connection, reader: Reader) -> list[LinkedIdentity]:
@@ -225,7 +227,7 @@ def unlink_identity(conn: Connection, reader: Reader, issuer: str, subject: str,
     person = find(conn, reader, reader.user_id)
     others = [one for one in identities(conn, reader) if (one.issuer, one.subject) != (issuer, subject)]
     if person.password_hash is None and issuer in providers and not any(one.issuer in providers for one in others):
-        raise NotPossibleNow("You could not sign in any more. Set a password first.")
+        raise NotPossibleNow("You could no longer sign in. Set a password first.")
     if not accounts.unlink_identity(conn, reader, issuer, subject):
         raise NotFound("You are not known by this account.")
     audit.record(conn, reader, "person.unlink", reader.user_id, f"{reader.name} at {issuer}")

@@ -315,7 +315,7 @@ def load_image(folder: Path, path: str) -> bytes:
     """Reads the file of an image."""
     content = files.load(folder, path)
     if content is None:
-        raise NotFound("The file of this image is missing. It is downloaded again.")
+        raise NotFound("The file of this image is missing. It will be downloaded again.")
     return content
 
 

@@ -213,7 +213,9 @@ def _undo(conn: Connection, reader: Reader, story: Group, now: datetime, *, ever
 
 def _check_may(reader: Reader, *, everybody: bool) -> None:
     if everybody and not may_undo_for_everybody(reader):
-        raise Forbidden("Only those who run this Headwater can undo a story for everybody. Undo it for yourselves.")
+        raise Forbidden(
+            "Only those who run this Headwater can undo a story for everybody. You can undo it for your tenant."
+        )
 
 
 def _live(story: Group, why_not: str) -> Group:
@@ -325,7 +327,7 @@ def _is_folded(conn: Connection, reader: Reader, post_id: int) -> bool:
 def _group(conn: Connection, reader: Reader, post_id: int, after: int = 0, limit: int = MEMBERS) -> Group:
     members = folded.arrived(conn, reader, post_id, after=after, limit=limit)
     if not members:
-        raise NotFound("These are all members of the story.")
+        raise NotFound("The story has no more posts.")
     found = _with_record(conn, reader, Group(members[0].story_id, members, []))
     ids = [member.post_id for member in members]
     return found._replace(

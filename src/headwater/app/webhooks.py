@@ -104,7 +104,7 @@ def replay(conn: Connection, reader: Reader, webhook_id: int, delivery_id: int, 
     webhook = find(conn, reader, webhook_id)
     delivery = _delivery(conn, webhook, delivery_id)
     if not webhooks.replay(conn, webhook, delivery.id, now):
-        raise AlreadyThere("This delivery waits to be sent already.")
+        raise AlreadyThere("This delivery is already waiting to be sent.")
     audit.record(conn, reader, "webhook.replay", webhook_id, f"delivery {delivery_id}")
     return Queued(webhook, _delivery(conn, webhook, delivery_id))
 

@@ -229,8 +229,9 @@ async def try_it(parts: Parts, what: str, kind: str | None = None, settings: Map
 
 def _say_tried(tried: Tried, now: datetime) -> None:
     page = tried.page
-    count = f"{len(page.items)} items" if page.items else f"{len(page.posts)} posts"
-    say(f"{page.facts.format}: {page.facts.title or 'no title'} ({tried.address}), {count}")
+    count, what = len(page.items or page.posts), "item" if page.items else "post"
+    title = page.facts.title or "no title"
+    say(f"{page.facts.format}: {title} ({tried.address}), {count} {what if count == 1 else what + 's'}")
     if page.items:
         table("", ("id", "title", "mark", "address"), [(one.id, one.title, one.mark, one.url) for one in page.items])
         say(f"The list goes on at {page.next.url}." if page.next else "The list ends here.")

@@ -115,4 +115,4 @@ async def _translated() -> AsyncIterator[None]:
         yield
     except (RedisError, OSError, TimeoutError) as error:
         why = str(error) if isinstance(error, ResponseError) else f"it does not answer ({error or 'too slow'})"
-        raise StoreUnavailable(f"Redis cannot be used as a cache at the moment: {why}.") from error
+        raise StoreUnavailable(f"Redis is not available as a cache right now: {why}.") from error

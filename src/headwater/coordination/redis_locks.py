@@ -65,4 +65,4 @@ async def _translated() -> AsyncIterator[None]:
     try:
         yield
     except RedisError as error:
-        raise StoreUnavailable(f"Redis cannot be used at the moment: {error}") from error
+        raise StoreUnavailable(f"Redis is not available right now: {error}") from error

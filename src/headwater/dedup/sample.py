@@ -104,10 +104,10 @@ def read_sheet(text: str) -> list[Judged]:
         head = _HEAD.match(line) or head
         if head and (verdict := _VERDICT.match(line)) and verdict[1]:
             if verdict[1] not in VERDICTS:
-                raise BadInput(f"Line {number}: {verdict[1]} is no verdict: write right, topic or wrong.")
+                raise BadInput(f"Line {number}: {verdict[1]} is not a verdict. Write right, topic or wrong.")
             judged.append(Judged(head[1], head[2], float(head[3]), verdict[1]))
     if not judged:
-        raise BadInput("No pair of this sheet has a verdict: write right, topic or wrong behind each.")
+        raise BadInput("No pair of this sheet has a verdict. Write right, topic or wrong behind each.")
     return judged
 
 

@@ -37,7 +37,7 @@ def unpacked(response: Response, max_bytes: int) -> bytes:
             body = _undeflated(body, _Room(max_bytes))
         else:
             raise AnswerBroken(
-                f"The server compressed its answer with {coding[:20]!r}, which was not asked for ({ACCEPTED})."
+                f"The server compressed its answer with {coding[:20]!r}, which we did not ask for ({ACCEPTED})."
             )
     _Room(max_bytes).take(len(body))
     return body
@@ -47,7 +47,7 @@ def _codings(header: str) -> list[str]:
     words = (word.partition(";")[0].strip().lower().removeprefix("x-") for word in header.split(","))
     codings = [word for word in words if word not in _MEANINGLESS]
     if len(codings) > MAX_LAYERS:
-        raise AnswerBroken(f"The answer is compressed {len(codings)} times over; at most {MAX_LAYERS} are undone.")
+        raise AnswerBroken(f"The answer is compressed {len(codings)} times; at most {MAX_LAYERS} layers are unpacked.")
     return codings
 
 

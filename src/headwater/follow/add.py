@@ -116,7 +116,9 @@ def follow(
 
 def _check_operator(reader: Reader, kind: str) -> None:
     if kind in KINDS and KINDS[kind].for_operators and not reader.runs_instance:
-        raise Forbidden(f"Only those who run this instance may decide about a {KINDS[kind].label}: it is everybody's.")
+        raise Forbidden(
+            f"Only those who run this instance may follow a {KINDS[kind].label}, because it affects everybody."
+        )
 
 
 def _new_source(kind: str, address: str, seal: Seal | None) -> WantedSource:

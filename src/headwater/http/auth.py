@@ -96,7 +96,7 @@ async def _reader_of_jwt(parts: Parts, secret: str) -> Reader:
         return own_reader(claims, await parts.callers.client(token_id) if token_id else None).reader
     person = await parts.callers.identity(claims.issuer, claims.subject)
     if person is None:
-        raise NotSignedIn("This access token is valid, but nobody here is known by it.")
+        raise NotSignedIn("This access token is valid, but it belongs to nobody here.")
     return person.reader._replace(scopes=claims.scopes)
 
 

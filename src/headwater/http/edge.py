@@ -104,7 +104,7 @@ class Edge:
         _check_address(request.scope)
         if not self.hosts.knows(request.headers.get("host", "")):
             raise Forbidden(
-                "This server does not go by that name. HEADWATER_PUBLIC_URL says under which address it is reached."
+                "This server does not answer to that host name. Set HEADWATER_PUBLIC_URL to the address people use."
             )
         if not auth.is_open(request):
             request.state.caller = await auth.find_caller(request, self.parts)

@@ -246,7 +246,7 @@ def fill(
     """
     migrate.lock(conn)
     if not is_empty(conn):
-        raise StoreUnavailable("The store is not empty any more. Nothing was restored.")
+        raise StoreUnavailable("The store is no longer empty. Nothing was restored.")
     migrate.make(conn, revision)
     for columns in tables:
         _check_columns(conn, columns)

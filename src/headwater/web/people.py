@@ -38,8 +38,10 @@ AUDIT_PAGE = 100
 ProviderKey = Annotated[str, Path(max_length=30)]
 _PENDING = "headwater_sign_in"
 _ONCE = Limit("returns", 1, int(people.SIGN_IN_LIFE.total_seconds()))
-_NOT_BEGUN = noted("This sign-in was not begun in this browser, took longer than 10 minutes, or is over. Begin again.")
-_WRONG = noted("This e-mail address and password do not belong together.")
+_NOT_BEGUN = noted(
+    "This sign-in was not started in this browser, took longer than 10 minutes, or is finished. Start again."
+)
+_WRONG = noted("The e-mail address or the password is wrong.")
 
 
 @router.get("/login")
@@ -188,7 +190,7 @@ async def choose_tenant(request: Request, parts: WithParts, tenant: Line = "") -
 async def _link(request: Request, parts: Parts, user: tuple[int, int], identity: Identity) -> Response:
     caller = request.state.caller = await auth.find_caller(request, parts)
     if (caller.reader.tenant_id, caller.reader.user_id) != user:
-        raise SignInRefused("You have signed in as somebody else meanwhile. Link the account again.")
+        raise SignInRefused("You have signed in as somebody else in the meantime. Link the account again.")
     await parts.db.write(people.link_identity, caller.reader, identity.issuer, identity.subject, parts.now())
     return _forget(parts, go("/account#provider"))
 

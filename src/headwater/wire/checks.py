@@ -57,7 +57,7 @@ def _check_oidc(settings: Settings) -> None:
     if bool(issuer) != bool(settings.oidc_client_id):
         raise BadSetting("HEADWATER_OIDC_ISSUER and HEADWATER_OIDC_CLIENT_ID go together: set both or none.")
     if issuer and not openid.is_issuer(issuer):
-        raise BadSetting("HEADWATER_OIDC_ISSUER has to be an https address, as the provider itself writes it.")
+        raise BadSetting("HEADWATER_OIDC_ISSUER must be an https address, exactly as the provider writes it.")
     if "openid" not in settings.oidc_scopes.split():
         raise BadSetting("HEADWATER_OIDC_SCOPES needs openid among its scopes.")
     wanted_providers(settings)

@@ -61,7 +61,9 @@ log = structlog.get_logger()
 def configuration(settings: Settings) -> dict[str, Any]:
     """Returns what Celery is told. Pure."""
     if settings.celery_broker_url is None:
-        raise BadSetting("CELERY_BROKER_URL is not set: it is where workers get their work, as redis://host:6379/1.")
+        raise BadSetting(
+            "CELERY_BROKER_URL is not set. Workers get their work from there, such as redis://host:6379/1."
+        )
     broker = settings.celery_broker_url.get_secret_value()
     backend = settings.celery_result_backend.get_secret_value() if settings.celery_result_backend else None
     return {

@@ -171,7 +171,7 @@ def _rows(document: bytes, columns: tuple[str, ...], needed: Iterable[str]) -> I
             if rows.line_num > MOST_LINES:
                 raise BadDocument(f"The file has more than {MOST_LINES:,} lines.")
             if None in row or None in row.values():
-                raise BadDocument(f"Line {rows.line_num} has not as many cells as the first line.")
+                raise BadDocument(f"Line {rows.line_num} does not have as many cells as the first line.")
             yield rows.line_num, {name: _meant(cell) if name in _TEXTS else cell for name, cell in row.items() if cell}
     except UnicodeDecodeError as error:
         raise BadDocument("The file is not UTF-8 text.") from error

@@ -382,9 +382,7 @@ class ListRequests:
         if not self._due.source.settings.get("render"):
             return await self._tools.fetch(request)
         if self._tools.browser is None:
-            raise FetchFailed(
-                "This site is to be read by a browser, which is not installed: pip install 'headwater[browser]'."
-            )
+            raise FetchFailed("This site needs a browser, which is not installed: pip install 'headwater[browser]'.")
         return await self._tools.browser(request)
 
     def _with_credential(self, request: Request) -> Request:

@@ -128,7 +128,7 @@ async def send(request: Request, fetch: Fetch, wait_for_slot: Callable[[], Await
         await wait_for_slot()
         response = await fetch(request)
         if response.status == 304:
-            raise AnswerBroken("The server says that nothing has changed, though we have nothing from it. (HTTP 304)")
+            raise AnswerBroken("The server says that nothing has changed, but we have nothing from it. (HTTP 304)")
     return response
 
 

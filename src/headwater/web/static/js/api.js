@@ -5,7 +5,7 @@ const formKey = document.querySelector('meta[name="form-key"]')?.content ?? "";
 
 export class Refused extends Error {
   constructor(problem) {
-    super(problem.detail ?? said("The server did not understand."));
+    super(problem.detail ?? said("The server could not understand the request."));
     this.problem = problem;
   }
 }

@@ -113,7 +113,7 @@ async function add(form) {
 
 async function refresh(id) {
   const { status } = await ask(`/api/sources/${id}/refresh`, "POST");
-  if (status === "already_running") notice(said("It is being checked at this moment."));
+  if (status === "already_running") notice(said("It is being checked right now."));
   await show(id);
 }
 
