@@ -128,12 +128,12 @@ def test_an_id_token_with_a_lie_in_it_lets_nobody_in(headwater: Running, at: Iss
     [
         ({"state": "another"}, "not the sign-in"),
         ({"state": None}, "not the sign-in"),
-        ({"cookie": ""}, "not begun in this browser"),
-        ({"cookie": "headwater_sign_in=gAAAAABforged"}, "not begun in this browser"),
+        ({"cookie": ""}, "not started in this browser"),
+        ({"cookie": "headwater_sign_in=gAAAAABforged"}, "not started in this browser"),
         ({"iss": "https://evil.example"}, "Another provider"),
         ({"code": None}, "sent no code"),
         ({"code": None, "error": "access_denied", "error_description": "<b>no</b>"}, "&lt;b&gt;no&lt;/b&gt;"),
-        ({"code": "c&code=d"}, "not begun in this browser"),
+        ({"code": "c&code=d"}, "not started in this browser"),
     ],
 )
 def test_coming_back_with_something_else_lets_nobody_in(
@@ -153,7 +153,7 @@ def test_the_sign_in_of_one_browser_cannot_be_finished_in_another_or_twice(headw
     at.claims = at.honest((third := sent_to_provider(headwater, at)).query["nonce"])
     assert third.back().status == 303
     again = third.back()
-    assert (again.status, "is over" in again.text) == (401, True)
+    assert (again.status, "is finished" in again.text) == (401, True)
 
 
 def test_a_provider_that_names_itself_has_to_do_so_each_time(headwater: Running, at: Issuer) -> None:

@@ -79,7 +79,7 @@ def test_no_provider_answers_for_another(on_each: Running, first: Issuer, second
         coming = sent_to(on_each, at, key)
         coming.path = elsewhere
         answer = coming.back()
-        assert (answer.status, "not begun in this browser" in answer.text) == (401, True), elsewhere
+        assert (answer.status, "not started in this browser" in answer.text) == (401, True), elsewhere
         assert not any(one.startswith("headwater_session=") for one in answer.cookies)
     # A token that one issued is nothing to the other.
     coming = sent_to(on_each, second, "two")
