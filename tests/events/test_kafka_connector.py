@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
 
 from api.running import running
+from headwater.events.catalogue import EVENT_DEAD
 from headwater.events.kafka import connector
 from headwater.events.kafka.connector import Cluster, ask_connect, check, set_up, unregister
 from headwater.events.kafka.follow import read_record
 from headwater.store.db import Database
-from headwater.store.log import outbox
+from headwater.store.log import dead_letters, outbox
 from headwater.store.log.outbox import LoggedEvent
 from support.kafka import RETENTION, deployed, drop_slot, kafka_address, own_cluster, read_records, wait_until
-from support.log import append, number_of
-from support.posts import a_post
+from support.log import Recorder, append, consume_all, number_of
+from support.posts import NOON, a_post
 
 
 @pytest.fixture
@@ -81,6 +84,23 @@ def test_events_from_while_the_slot_was_lost_are_read_from_the_table(
         ask_connect(cluster, "PUT", f"/connectors/{cluster.connector}/resume")
         records = read_records(cluster, "source", 5)
     assert [number_of(read_record(record)) for record in records] == [1, 2, 1, 2, 3]
+
+
+def test_a_dead_letter_is_in_its_table_and_in_its_topic(
+    database: Database, postgres_url: str, cluster: Cluster
+) -> None:  # E12
+    recorder = Recorder(fails=lambda number: number == 1)
+    database.write_now(append, 1, 2)
+    for later in (0, 10):
+        consume_all(database, recorder.consumer, NOON + timedelta(seconds=later))
+    (letter,) = database.read_now(dead_letters.page)
+    with deployed(cluster, database, postgres_url):
+        (record,) = read_records(cluster, "dlq", 1)
+    published = json.loads(record.value() or b"")
+    assert read_record(record).kind == EVENT_DEAD.name
+    assert (published["event_id"], published["consumer"]) == (letter.event.event_id, "recorder")
+    assert (published["error"], published["attempts"]) == (letter.error, 3)
+    assert json.loads(published["payload"]) == json.loads(letter.event.data)
 
 
 def test_a_record_has_the_headers_of_a_cloud_event_and_the_payload_as_it_is(
