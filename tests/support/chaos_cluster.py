@@ -47,6 +47,7 @@ LEASE_SECONDS = 12
 VISIT_SECONDS = 8
 DUE_EVERY = 2.0
 PATIENCE = 300.0
+RESTART_SECONDS = 4.0  # what a fault takes on average: Kafka and Connect need half a minute on a busy machine
 
 
 class Outcome(NamedTuple):
@@ -310,7 +311,8 @@ def run(
 ) -> Report:
     """Runs the deployment with fault after fault, lets it catch up, and judges. No fault begins after `minutes`."""
     chance, began, done = random.Random(seed), time.monotonic(), Counter[str]()
-    slowness = max(1.0, faults * pause / MOST_POSTS)  # they publish until the last fault
+    lasts = faults * (pause + (RESTART_SECONDS if kafka else 0.0))
+    slowness = max(1.0, lasts / MOST_POSTS)  # they publish until the last fault
     with simulated_web(hosts, feeds, communities, slowness) as web, ExitStack() as stack:
         there = Deployment(folder, web.api, webs=webs, workers=workers, beats=beats, kafka=kafka)
         stack.callback(there.close)
