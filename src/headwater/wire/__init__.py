@@ -1,9 +1,10 @@
 """The composition root: reads the settings and puts the parts together. Only the ways in import it.
 
-`parts` has what every way in works with, `loops` what runs for good.
+`parts` has what every way in works with, `clients` what asks others, `loops` what runs for good.
 """
 
 from headwater.wire.checks import home, image_folder, instance_name, is_https, reddit_budget, redis_url, x_allowance
+from headwater.wire.clients import oidc_secret, open_client, open_reddit_client, reddit_access, x_access, x_token
 from headwater.wire.loops import (
     all_loops,
     ask_hubs,
@@ -22,20 +23,14 @@ from headwater.wire.loops import (
 )
 from headwater.wire.parts import (
     Parts,
-    oidc_secret,
-    open_client,
     open_marks,
     open_parsers,
     open_parts,
-    open_reddit_client,
     opened_by_owner,
     prepare_store,
     present_keys,
-    reddit_access,
     upgrade_schema,
     utc_now,
-    x_access,
-    x_token,
 )
 from headwater.wire.process import configure_logs, new_runner
 from headwater.work.periodic import BATCH, JOBS, Job

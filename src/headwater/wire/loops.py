@@ -31,18 +31,9 @@ from headwater.sources import reddit, x
 from headwater.store.log import outbox
 from headwater.waiting import run_until
 from headwater.wire.checks import image_folder, instance_name, reddit_budget, redis_url
-from headwater.wire.parts import (
-    Parts,
-    extra,
-    open_client,
-    open_marks,
-    open_parsers,
-    open_reddit_client,
-    reddit_access,
-    utc_now,
-    x_access,
-)
-from headwater.wire.parts import client as open_any
+from headwater.wire.clients import client as open_any
+from headwater.wire.clients import open_client, open_reddit_client, reddit_access, x_access
+from headwater.wire.parts import Parts, extra, open_marks, open_parsers, utc_now
 from headwater.work import consumers, crawl_loop, images, mentions, periodic, portfolios, upkeep, webhooks
 from headwater.work.crawl_loop import CrawlPace
 from headwater.work.periodic import JobTools
