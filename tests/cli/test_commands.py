@@ -170,6 +170,13 @@ def test_config_says_where_each_value_comes_from_and_hides_secrets(headwater: He
     assert "hunter2" not in json.dumps(lines)
 
 
+def test_a_table_in_a_pipe_is_neither_wrapped_nor_cut(headwater: Headwater) -> None:
+    names = {line["name"] for line in headwater("config", "--json").lines}
+    heading, *rows = headwater("config").out.splitlines()
+    assert heading.split() == ["setting", "value", "from", "meaning"]
+    assert {row.split()[0] for row in rows} == names
+
+
 @pytest.mark.parametrize(
     ("words", "more"),
     [

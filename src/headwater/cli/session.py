@@ -38,6 +38,7 @@ SourceName = Annotated[str, typer.Argument(help="Address or id of a source that 
 PostId = Annotated[int, typer.Argument(help="Id of a post.", min=1)]
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+PIPE_WIDTH = 10_000
 
 _RUNNING = "running"  # the file in the data folder that says where the server listens
 
@@ -50,7 +51,9 @@ _CONTROL_CODES = dict.fromkeys((7, 8, 11, 12, 13))
 def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+    stream = sys.stderr if stderr else sys.stdout
+    # A pipe has no width: a table in it is neither wrapped nor cut.
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, width=None if stream.isatty() else PIPE_WIDTH)
 
 
 @contextmanager
@@ -226,7 +229,9 @@ def output(file: Path | None) -> Iterator[BinaryIO]:
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     from rich.table import Table
 
-    shown = Table(*columns, title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    shown = Table(title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        shown.add_column(column, overflow="fold")  # a name that is cut cannot be copied
     for row in rows:
         shown.add_row(*(_cell(value) for value in row))
     _console().print(shown, markup=False)
