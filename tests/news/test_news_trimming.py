@@ -136,3 +136,25 @@ def test_what_the_author_did_is_kept_where_the_story_goes_on() -> None:
     content = read(article(story), head).content
     assert "when the crane fell" in content
     assert told(9) in content
+
+
+def test_a_quoted_post_is_part_of_the_story() -> None:
+    said = "The crane sings at night, and nobody who has heard it has ever forgotten the tune."
+    quoted = f'<div class="social-embed"><blockquote class="twitter-tweet"><p>{said}</p>- Ada</blockquote></div>'
+    buttons = '<div class="social-embed"><p>Share this story with everybody you know and love.</p></div>'
+    content = read(article(f"{quoted}<p>{told(9)}</p>{buttons}")).content
+    assert said in content
+    assert "everybody you know" not in content
+
+
+def test_headings_between_paragraphs_are_kept() -> None:
+    parts = "".join(
+        f"<div><h2>What does crane {number} lift?</h2><p>{told(number)}</p></div>" for number in range(1, 12)
+    )
+    content = read(f'<div class="page"><h1>{TITLE}</h1><div class="columns"><div>{parts}</div></div></div>').content
+    assert content.count("<h2>What does crane") == 11
+
+
+def test_ten_thousand_quoted_posts_are_read_in_one_go() -> None:  # H42
+    quoted = '<div class="embed"><blockquote class="twitter-tweet">said</blockquote></div>' * 10_000
+    assert told(8) in read(article(quoted)).content

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from html import escape, unescape
+from itertools import islice
 from typing import Any, NamedTuple
 
 from lxml import etree
@@ -20,8 +21,9 @@ from lxml.html import HtmlElement
 from headwater.errors import ReadFailed
 from headwater.model import Facts, Image, Item, Page, Post, Response
 from headwater.sources.dates import plausible
+from headwater.sources.sites.links import text_within
 from headwater.sources.sites.metadata import Metadata, metadata_of
-from headwater.sources.sites.prose import blocks_of, prose_of
+from headwater.sources.sites.prose import HEADINGS, Prose, blocks_of, prose_of
 from headwater.sources.sites.settings import FORMAT
 from headwater.sources.sites.trimming import Block, block_of, trimmed
 from headwater.sources.web_page import NewsPage, blocked, news_page, refuse_challenge
@@ -30,6 +32,7 @@ from headwater.urls import identity, safe_link
 
 MAX_IMAGES = 30
 MAX_ALT = 500
+MAX_QUOTED = 100
 SMALLEST = 120  # pixels
 SHORTEST = 60  # letters; less is a caption or a notice, not an article
 _IMAGE_SOURCES = ("data-src", "data-original", "data-lazy-src", "data-srcset", "srcset", "src")
@@ -52,6 +55,11 @@ _ENOUGH_SHARED = 0.8
 _LITTLE = 1_500
 _SHARE_OF_PAGE = 0.1
 _SHARE_OF_PROSE = 0.6
+_NEARLY_SAME = 0.1
+_SEVERAL = 3
+_QUOTED_POST = "twitter-tweet"
+_WRAPPERS = 3
+_SPACES = 100  # letters
 
 
 class Article(NamedTuple):
@@ -79,14 +87,31 @@ def _text_blocks(page: NewsPage) -> list[Block]:
     paragraphs, look again.
     """
     _drop_unread(page.tree)
+    _keep_quoted_posts(page.tree)
     prose = prose_of(page.tree)
     blocks = _extracted(page.tree, fast=True, favor_recall=True)
     length = _length(blocks)
     if length < _LITTLE and length < _SHARE_OF_PAGE * len(page.tree.text_content()):
         blocks = _extracted(page.tree, fast=False, favor_recall=False) or blocks
-    if _length(blocks) >= _SHARE_OF_PROSE * prose.letters:
-        return blocks
-    return max(blocks, blocks_of(prose), key=_length)
+    if _length(blocks) < _SHARE_OF_PROSE * prose.letters:
+        return max(blocks, blocks_of(prose), key=_length)
+    fewest = _SEVERAL + 2 * len(_headings(blocks))
+    has_headings = sum(1 for _ in islice(page.tree.iter(*HEADINGS), fewest)) == fewest
+    return _with_headings(blocks, prose, fewest) if has_headings else blocks
+
+
+def _with_headings(blocks: list[Block], prose: Prose, fewest: int) -> list[Block]:
+    """Returns the paragraphs of the page instead, if they say the same and have so many headings between them."""
+    others = blocks_of(prose)
+    headings = _headings(others)
+    length = _length(others) - _length(headings)
+    is_same = abs(length - _length(blocks)) <= _NEARLY_SAME * _length(blocks)
+    has_table = any(block.element.tag == "table" for block in blocks)
+    return others if len(headings) >= fewest and is_same and not has_table else blocks
+
+
+def _headings(blocks: list[Block]) -> list[Block]:
+    return [block for block in blocks if block.element.tag == "head"]
 
 
 def _length(blocks: list[Block]) -> int:
@@ -116,6 +141,18 @@ def _drop_unread(tree: HtmlElement) -> None:
     for script in list(tree.iter("script")):
         if "ld+json" not in (script.get("type") or ""):
             script.drop_tree()
+
+
+def _keep_quoted_posts(tree: HtmlElement) -> None:
+    """Removes the names of boxes that have nothing but a quoted post: what is called social is taken for buttons."""
+    quotes = (quote for quote in tree.iter("blockquote") if _QUOTED_POST in (quote.get("class") or ""))
+    for quote in list(islice(quotes, MAX_QUOTED)):
+        letters = len(quote.text_content())
+        for box in (quote, *islice(quote.iterancestors("div", "figure", "p", "section"), _WRAPPERS)):
+            if text_within(box, letters + _SPACES) is None:
+                break
+            box.attrib.pop("class", None)
+            box.attrib.pop("id", None)
 
 
 def _top(body: _Element) -> Iterator[_Element]:

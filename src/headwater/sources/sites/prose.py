@@ -27,7 +27,8 @@ _OUTSIDE = re.compile(
     r"|cookies?|consent|modal|popup|teasers?|sponsored|ads?|advert(?:isement)?|bio|author-?box|share|social|paywall)(?:[\s_-]|$)",
     re.IGNORECASE,
 )
-_BLOCKS = {"p": "p", "blockquote": "quote", "pre": "code", **{f"h{level}": "head" for level in range(2, 7)}}
+HEADINGS = ("h2", "h3", "h4", "h5", "h6")
+_BLOCKS = {"p": "p", "blockquote": "quote", "pre": "code", **dict.fromkeys(HEADINGS, "head")}
 _INLINE = {"a": "ref", "b": "hi", "strong": "hi", "i": "hi", "em": "hi", "br": "lb", "code": "code"}
 _RENDERED = {"b": "#b", "strong": "#b", "i": "#i", "em": "#i"}
 
