@@ -1,4 +1,4 @@
-"""The web application, the API and the pages put together, and serving it beside the crawl loop."""
+"""The web application: the API and the pages together, served in the same process as the crawl loop."""
 
 from __future__ import annotations
 

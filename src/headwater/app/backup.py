@@ -171,13 +171,13 @@ class _HashedFile:
 
 @contextmanager
 def _unfinished(file: Path) -> Iterator[BinaryIO]:
-    """Opens a file beside the one that is to be written, which takes its place when it is complete and on the disk.
+    """Opens a file next to the one to be written. It replaces that one when it is complete and on the disk.
 
-    What a killed backup has left is written over by the next one.
+    The next backup overwrites what a killed one has left.
     """
-    beside = file.with_name(f".{file.name}{UNFINISHED}")
+    unfinished = file.with_name(f".{file.name}{UNFINISHED}")
     try:
-        number = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        number = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         with open(number, "r+b") as out:
             try:
                 fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -187,11 +187,11 @@ def _unfinished(file: Path) -> Iterator[BinaryIO]:
             try:
                 yield out
             except BaseException:
-                beside.unlink()
+                unfinished.unlink()
                 raise
             out.flush()
             os.fsync(out.fileno())
-            beside.replace(file)
+            unfinished.replace(file)
             files.sync_folder(file.absolute().parent)
     except OSError as error:
         raise StoreUnavailable(f"{file} cannot be written: {error.strerror or error}.") from error

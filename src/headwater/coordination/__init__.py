@@ -1,1 +1,1 @@
-"""What processes share beside the store: locks, limits, a cache, and what others may see of visits."""
+"""What processes share apart from the store: locks, limits, a cache, and what others may see of visits."""

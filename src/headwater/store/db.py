@@ -287,31 +287,31 @@ class Threads:
         self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
         self._limited = limited
         self._patience = patience
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, asyncio.Semaphore]]
-        self._turns = WeakKeyDictionary()
+        self._semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, asyncio.Semaphore]]
+        self._semaphores = WeakKeyDictionary()
 
     async def run(self, what: str, work: Callable[[], T]) -> T:
         context = contextvars.copy_context()  # with the trace
-        async with self._turn(what):
+        async with self._within_limit(what):
             return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: context.run(work))
 
     @asynccontextmanager
-    async def _turn(self, what: str) -> AsyncIterator[None]:
+    async def _within_limit(self, what: str) -> AsyncIterator[None]:
         if not self._limited:
             yield
             return
-        turns = self._turns.setdefault(
+        semaphore = self._semaphores.setdefault(
             asyncio.get_running_loop(), defaultdict(partial(asyncio.Semaphore, THREADS_FOR_ONE))
         )[what]
         try:
             async with asyncio.timeout(self._patience):
-                await turns.acquire()
+                await semaphore.acquire()
         except TimeoutError as error:
             raise StoreUnavailable(_BUSY) from error
         try:
             yield
         finally:
-            turns.release()
+            semaphore.release()
 
     def submit(self, work: Callable[[], None]) -> None:
         """Has it done when it is its turn, without waiting for it."""

@@ -1,1 +1,1 @@
-"""The loops that run in the background."""
+"""What runs in the background: loops, periodic jobs, and the same work as Celery tasks."""

@@ -1,1 +1,1 @@
-"""Kafka as the log: `follow` runs the consumers, `setup` creates what they need, `check` finds what is wrong."""
+"""Kafka as the log: `follow` runs the consumers; `connector` sets up topics and Debezium, and checks them."""

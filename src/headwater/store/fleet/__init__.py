@@ -1,1 +1,1 @@
-"""What a mining operator needs: the market's daily figures and what is forecast from them."""
+"""What a mining operator needs: machines and their readings, trades, portfolios, the market and forecasts."""

@@ -167,7 +167,7 @@ def owner(conn: Connection) -> Reader | None:
 
 
 def has_guests(conn: Connection) -> bool:
-    """Whether there are other tenants beside the first."""
+    """Whether there are tenants other than the first."""
     with of_everybody(conn):
         return _more_tenants.value(conn) is not None
 
