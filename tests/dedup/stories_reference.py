@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from unicodedata import normalize
 
+from headwater.dedup import normal as lists
 from headwater.dedup import story_rules
 from headwater.dedup.normal import CJK, COMMON, normal, spelled
-from headwater.dedup.normal import EVERYDAY as LISTED
 from headwater.dedup.repeats import Posting
 from headwater.dedup.story_rules import StoryRules
 
@@ -18,6 +18,7 @@ LINK = re.compile(r"https?:\S+|www\.\S+")
 SIGN = re.compile(f"[{CJK}]")
 # Before a post was seen, each word is thought to be in so many; after so many posts, in half as many.
 UNKNOWN, FEW_SEEN = 15.0, 100.0
+LISTED = lists.EVERYDAY | lists.OCCASIONS
 EVERYDAY = LISTED | {word.removesuffix("s") for word in LISTED}
 # Dots that set thousands apart make no version.
 VERSION = re.compile(r"(?!\d+(\.\d{3})+$)\d+(\.\d+){2,}")
@@ -82,7 +83,7 @@ def evidence(term: str) -> float:
         return story_rules.PAIR_EVIDENCE
     if term[0].isdigit():
         return story_rules.NUMBER_EVIDENCE
-    if term in EVERYDAY:
+    if term in EVERYDAY or (len(term) >= 6 and term.endswith("day")):
         return story_rules.EVERYDAY_EVIDENCE
     return (
         story_rules.PHRASE_EVIDENCE
@@ -104,7 +105,7 @@ class ReferenceStories:
     def __init__(self, rules: StoryRules) -> None:
         self.rules = rules
         self.seen: Counter[str] = Counter()
-        self.posts = 0
+        self.posts = self.joined = 0
         self.stories: list[Story] = []
 
     def add(self, post: Posting) -> tuple[int, float]:
@@ -127,6 +128,8 @@ class ReferenceStories:
         if story is None or score < self.rules.threshold:
             score, story = 0.0, Story(post.id, post.created_at)
             self.stories.append(story)
+        else:
+            self.joined += 1
         story.posts += 1
         story.language = story.language or spoken
         story.weights.update(weights)
@@ -205,6 +208,8 @@ class ReferenceStories:
             math.log(story.posts) * words,
             math.log(1 + min(outside[1] if len(outside) > 1 else 150.0, 150.0)),
             min(specific, 1.0),
+            # How much more seldom posts join a story than usual: one in four, as of 200 posts.
+            min(math.log((self.joined + 50) / (self.posts - self.joined + 150)) - math.log(1 / 3), 0.0),
         ]
         base, *by = (
             short + share * (1 - signs) * (long - short)

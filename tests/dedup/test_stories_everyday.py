@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
@@ -10,6 +12,7 @@ from headwater.dedup.engine import Engine, Found
 from headwater.model import PostText
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+SYLLABLES = ["".join(parts) for parts in product(("bra", "kel", "mor", "tis", "vun", "zad"), repeat=6)]
 
 
 def told(*titles: str, text: str = "") -> list[PostText]:
@@ -54,6 +57,17 @@ EVERYDAY = {
         "My full statement on the grain tariffs",
         "Here is my full statement on the tunnel vote",
         "My full statement on the floods at Lindal",
+    ),
+    "greetings on a holiday": (
+        "Merry Christmas from my family to yours! Wishing you a day of joy",
+        "From our family to yours: a merry Christmas and much happiness",
+        "Merry Christmas to all who celebrate, and a joyful day with loved ones",
+        "Wishing everyone a blessed and merry Christmas",
+    ),
+    "a day of remembrance": (
+        "On #HarbourMinersDay we remember those who lost their lives and honor their legacy",
+        "Today is #HarbourMinersDay. Grateful for the sacrifice of the fallen, and for their families",
+        "This #HarbourMinersDay, let us reflect on the legacy and the sacrifice of those who served",
     ),
 }
 
@@ -165,3 +179,23 @@ SMALL_WORDS = {
 @pytest.mark.parametrize("titles", SMALL_WORDS.values(), ids=SMALL_WORDS)
 def test_small_words_of_other_languages_are_no_event(titles: tuple[str, ...]) -> None:
     assert joined(told(*titles)) == set()
+
+
+# C2: a stream in which hardly any post has another
+def test_where_hardly_any_post_joins_a_story_the_same_likeness_is_less_probable() -> None:
+    pair = told(
+        "Strike closes Brekke copper smelter as wage talks collapse",
+        "Wage talks fail: Brekke copper workers walk out at smelter",
+    )
+    chance = random.Random(7)
+    scores = []
+    for tellings in (4, 1):
+        events = [chance.sample(SYLLABLES, 9) for _ in range(2000 // tellings)]
+        titles = [" ".join((*event[:7], chance.choice(SYLLABLES))) for event in events for _ in range(tellings)]
+        engine = Engine(window_seconds=72 * 3600)
+        engine.decide([post._replace(id=post.id + 10, source_id=post.source_id + 10) for post in told(*titles)])
+        at = NOON + timedelta(minutes=2000)
+        found = engine.decide([post._replace(created_at=at) for post in pair])[-1]
+        scores.append(found.score if found else 0.0)
+    where_most_join, where_hardly_any_does = scores
+    assert where_hardly_any_does < where_most_join

@@ -132,4 +132,9 @@ def test_a_reply_belongs_to_its_thread_and_tells_no_story() -> None:
     assert folded(post(1, news), post(2, f"Re: {news}", "Anybody seen pictures of the dam at Halvorsen?")) == []
     assert folded(post(1, news), post(2, "Halvorsen mine shut, dam bursts, shafts flooded: pictures", reply="1")) == []
     assert folded(post(1, f"Re: {news}", "Terrible."), post(2, "Floods close Halvorsen copper mine, dam bursts")) == []
+    telling = post(2, "Halvorsen mine shut, dam bursts, shafts flooded")
+    assert folded(post(1, news), telling) != []
+    for link in ("/t/halvorsen-mine/2144/31", "/t/halvorsen-mine/2144?page=2#post_31"):
+        assert folded(post(1, news), telling._replace(url=f"https://forum.example{link}")) == []
+    assert folded(post(1, news), telling._replace(url="https://forum.example/t/halvorsen-mine/2144/1")) != []
     assert folded(post(1, f"回复：{news}", "可怕"), post(2, "Floods close Halvorsen copper mine, dam bursts")) == []

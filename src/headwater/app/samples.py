@@ -44,7 +44,12 @@ def posts_of_file(file: Path) -> list[PostText]:
         raise BadInput(f"There is no file {file}.")
     return [
         PostText(
-            one.id, one.source or -1 - one.id, one.title, one.text, None, datetime.fromtimestamp(one.created_at, UTC)
+            id=one.id,
+            source_id=one.source or -1 - one.id,
+            title=one.title,
+            text=one.text,
+            url=one.link or None,
+            created_at=datetime.fromtimestamp(one.created_at, UTC),
         )
         for one, _ in read_labelled(file, labelled=False)
     ]

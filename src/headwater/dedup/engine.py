@@ -27,6 +27,8 @@ PORTION = 100  # posts between two looks at the clock
 _REPLY = re.compile(
     r"(?:.{1,60}•)?\s*(?:re|aw|sv|antw|res|rif|回复|回覆|答复)\s*(?:\[\d+\]|\(\d+\))?\s*[:：]", re.IGNORECASE
 )
+# How Discourse numbers the posts of a thread; the first is no reply.
+_REPLY_LINK = re.compile(r"/t/[^/?#]+/\d+(?:/|[^#]*#post_)(?!1$)\d+$")
 TOO_LONG = "Looking for stories took too long"
 
 
@@ -153,8 +155,14 @@ def _posting(post: PostText, apart: set[int], passed_on: int | None) -> Posting:
         repost_of=passed_on,
         apart=frozenset(apart),
         source=post.source_id,
-        is_reply=(post.reference is not None and post.reference.kind == "reply") or bool(_REPLY.match(post.title)),
+        is_reply=_is_reply(post),
     )
+
+
+def _is_reply(post: PostText) -> bool:
+    if post.reference is not None and post.reference.kind == "reply":
+        return True
+    return bool(_REPLY.match(post.title) or (post.url and _REPLY_LINK.search(post.url)))
 
 
 class Explanation(NamedTuple):

@@ -41,6 +41,7 @@ class _Post(msgspec.Struct, kw_only=True):
     title: str = ""
     text: str = ""
     created_at: float = 0.0
+    url: str = ""
 
 
 class _LabelledPost(_Post, kw_only=True):
@@ -90,7 +91,7 @@ def read_labelled(path: Path, *, labelled: bool = True) -> list[LabelledPost]:
                 if line.strip():
                     read = decoder.decode(line)
                     source = sources.setdefault(read.source, len(sources))
-                    posting = Posting(number, read.title, read.text, read.created_at, source=source)
+                    posting = Posting(number, read.title, read.text, read.created_at, read.url, source=source)
                     posts.append(LabelledPost(posting, str(read.story)))
     except (msgspec.MsgspecError, lzma.LZMAError, EOFError) as error:
         raise BadInput(f"{path} is not a file of labelled posts: line {len(posts) + 1}: {error}") from error

@@ -192,6 +192,16 @@ EVERYDAY = words(
     " working world worry write wrong young"
 )
 
+# What people write on holidays and anniversaries: many do on the same day, and each speaks for itself.
+OCCASIONS = words(
+    " anniversary anniversaries bless blessed blessing celebrating celebration cheer christmas commemorate"
+    " commemorating dad dads diwali easter eid fallen father fathers grateful gratitude greeting halloween hanukkah"
+    " happiness hashanah honored honoring joy joyful joyous juneteenth kippur kwanzaa legacy loved memorial merry mlk"
+    " mom moms mother mothers neverforget passover prayer prayers prosperous ramadan reflect remembered remembering"
+    " remembrance rosh roshhashanah sacrifice sacrificed saluting tet thankful thanksgiving tribute valentine veteran"
+    " veterans xmas yom"
+)
+
 # What greetings, answers, series, service messages and release notes are made of, in English: without another word, two
 # that are the same do not speak of the same thing.
 CHATTER = words(

@@ -11,7 +11,7 @@ from headwater.dedup.story_terms cimport VERSION, StoryBatch, is_barred, share_o
 
 cdef int BRIDGE_BITS, LOGS, SHORTEST_WORD, SHORT_WORD
 cdef unsigned long long ONE
-cdef double LOG_HALF, NUMBER_VALUE, UNKNOWN, FEW_SEEN, MOST_OF_A_POST, ONE_BRIDGE
+cdef double LOG_HALF, NUMBER_VALUE, UNKNOWN, FEW_SEEN, MOST_OF_A_POST, ONE_BRIDGE, USUALLY_JOINED, USUAL_POSTS
 cdef float MOST_OUTSIDE, PAIR_EVIDENCE, EVERYDAY_EVIDENCE, SHORT_EVIDENCE
 
 cpdef decide(StoryMemory memory, StoryBatch batch)
@@ -42,6 +42,8 @@ cdef int posts_of(StoryMemory memory, long long number) noexcept nogil
 @cython.locals(shared=double, specific=double, odds=double, score=double, number=int, posts=double)
 cdef void compare(StoryMemory memory, StoryBatch batch, int post, int row, double likeness, double terms,
                   bint may_be_first) noexcept nogil
+@cython.locals(joined=double, alone=double)
+cdef double rarity_of_joins(StoryMemory memory) noexcept nogil
 @cython.locals(at=int, step=int)
 cdef void note(StoryMemory memory, StoryBatch batch, int post, int place, int number) noexcept nogil
 cdef bint is_own(StoryMemory memory, StoryBatch batch, int post, long long record) noexcept nogil

@@ -65,6 +65,8 @@ UNKNOWN, FEW_SEEN = 15.0, 100.0
 SHORTEST_WORD, SHORT_WORD, SHORT_EVIDENCE = 3, 5, 0.25
 # A post of which this share is in a story says more than a name.
 MOST_OF_A_POST = 0.7
+# Usually, this share of posts joins a story; that is known like so many posts.
+USUALLY_JOINED, USUAL_POSTS = 0.25, 200.0
 BRIDGE_BITS = 32
 # One post alone, however probable, does not make two stories one.
 ONE_BRIDGE = 1.0
@@ -268,6 +270,8 @@ def find_most_probable(memory: StoryMemory, batch: StoryBatch, post: int, terms:
             highest, alike = max(highest, value), alike + 1
     least = highest * (memory.nearly + (1.0 - memory.nearly) * min(highest, 1.0))
     least_second = highest * (memory.nearly_second + (1.0 - memory.nearly_second) * min(highest, 1.0))
+    if alike:
+        memory.logs[7] = rarity_of_joins(memory)
     for at in range(alike):
         row = memory.alike_rows[at]
         if memory.tally_value[row] >= least_second:
@@ -339,6 +343,14 @@ def compare(
     elif score > memory.second_score or (score == memory.second_score and number < memory.second):
         memory.second, memory.second_score = number, score
         note(memory, batch, post, 1, number)
+
+
+def rarity_of_joins(memory: StoryMemory) -> float:
+    """By how much the odds that a post joins a story are lower of late than usual; 0 if they are not. It begins with
+    the usual, as if so many posts had been seen."""
+    joined = memory.posts_joined + USUALLY_JOINED * USUAL_POSTS
+    alone = memory.posts_seen - memory.posts_joined + (1.0 - USUALLY_JOINED) * USUAL_POSTS
+    return min(log(joined / alone) - log(USUALLY_JOINED / (1.0 - USUALLY_JOINED)), 0.0)
 
 
 def note(memory: StoryMemory, batch: StoryBatch, post: int, place: int, number: int) -> None:

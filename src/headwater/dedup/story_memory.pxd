@@ -18,7 +18,7 @@ cdef class StoryMemory:
     cdef readonly int terms, dimensions
     cdef readonly long long next_story, next_entry, oldest_entry
     cdef long long last_story, last_entry
-    cdef double posts_seen
+    cdef double posts_seen, posts_joined
     cdef long long[::1] term_newest
     cdef float[::1] term_seen
     cdef int[::1] term_lengths

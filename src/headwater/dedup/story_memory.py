@@ -83,7 +83,7 @@ class StoryMemory:
         self.meaning, self.usual_closeness = rules.meaning, rules.usual_closeness
         self.terms = 0
         self.next_story = self.next_entry = self.oldest_entry = 0
-        self.posts_seen = 0.0
+        self.posts_seen = self.posts_joined = 0.0
         self.dimensions = dimensions
         self._use_terms(zeros("q", TERM))
         self._use_entries(zeros("i", size * ENTRIES_PER_STORY * ENTRY))
@@ -163,6 +163,7 @@ class StoryMemory:
         for term in range(self.terms):
             self.term_seen[2 * TERM * term + SEEN] *= small[0]
         self.posts_seen *= faded
+        self.posts_joined *= faded
 
     def make_room_for_bridges(self, new: int) -> None:
         """Makes room for so many more pairs of stories between which there is a bridge."""
@@ -294,6 +295,7 @@ def learn(
 ) -> None:
     """Adds a post to its story, and its terms to what is known of how rare terms are. Notes which terms they share."""
     memory.posts_seen += 1.0
+    memory.posts_joined += 0.0 if is_new else 1.0
     for at in range(count):
         memory.term_seen[2 * TERM * batch.numbers[first + at] + SEEN] += 1.0
     for place in range(SHOWN):

@@ -5,7 +5,7 @@ from headwater.dedup.arrays cimport BITS, NONE, HashTable, add, find
 from headwater.dedup.spelling cimport DIGIT, SIGN
 
 cdef int LOGS, MOST_TERMS, PHRASE_LETTERS, SHORTEST_WITH_ENDING, LEAST_MARKS, LEAST_LEAD
-cdef int LANGUAGE_COUNT, VERSION, MANY_WORDS, FEW_COMMON
+cdef int LANGUAGE_COUNT, SHORTEST_DAY, VERSION, MANY_WORDS, FEW_COMMON
 cdef float TITLE_WEIGHT, LEAD_WEIGHT, WORD_EVIDENCE, PAIR_EVIDENCE, PHRASE_EVIDENCE, NUMBER_EVIDENCE, EVERYDAY_EVIDENCE
 cdef unsigned long long FNV_START, FNV_PRIME
 
@@ -52,6 +52,7 @@ cdef unsigned long long extended(unsigned long long key, unsigned char byte) noe
 cdef int length_of_ending(Terms terms, int start, int end) noexcept nogil
 cdef bint is_one_character(Terms terms, int start, int end) noexcept nogil
 @cython.locals(code=int)
+cdef bint names_a_day(Terms terms, int start, int end) noexcept nogil
 cdef bint is_phrase(Terms terms, int start, int end) noexcept nogil
 @cython.locals(letters=int)
 cdef int letters_in(Terms terms, int start, int end) noexcept nogil

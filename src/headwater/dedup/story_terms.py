@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 
 from headwater.dedup.arrays import HashTable
-from headwater.dedup.normal import COMMON, EVERYDAY, words
+from headwater.dedup.normal import COMMON, EVERYDAY, OCCASIONS, words
 from headwater.dedup.spelling import Spelling
 from headwater.dedup.story_rules import (
     EVERYDAY_EVIDENCE,
@@ -40,6 +40,7 @@ if not cython.compiled:
 FNV_START = 0x0BF29CE484222325
 FNV_PRIME = 0x100000001B3
 SHORTEST_WITH_ENDING = 4
+SHORTEST_DAY = 6
 # So many of the terms that a post shares with its story are shown.
 SHOWN = 3
 # So many words have to mark a language, and so many more than any other.
@@ -206,7 +207,7 @@ def add_word(terms: Terms, post: int, word: int, weight: float) -> None:
         if find(terms.common, key) != NONE:
             return
     evidence = WORD_EVIDENCE
-    if find(terms.everyday, key) != NONE:
+    if find(terms.everyday, key) != NONE or names_a_day(terms, start, end):
         evidence = EVERYDAY_EVIDENCE
     elif terms.word_kinds[word] == DIGIT:
         evidence = NUMBER_EVIDENCE
@@ -274,6 +275,13 @@ def is_phrase(terms: Terms, start: int, end: int) -> bool:
     return letters_in(terms, start, end) >= PHRASE_LETTERS
 
 
+def names_a_day(terms: Terms, start: int, end: int) -> bool:
+    """Whether a word is a day's name, as tags have them: "motherearthday". Who writes it tells of no event."""
+    if end - start < SHORTEST_DAY or terms.text[end - 1] != ord("y"):
+        return False
+    return terms.text[end - 2] == ord("a") and terms.text[end - 3] == ord("d")
+
+
 def letters_in(terms: Terms, start: int, end: int) -> int:
     letters = 0
     for at in range(start, end):
@@ -316,4 +324,9 @@ def _marked() -> tuple[HashTable, array[int]]:
 
 MARKING_TERMS, MARKED = _marked()
 COMMON_TERMS = _table_of(COMMON)
-EVERYDAY_TERMS = _table_of(EVERYDAY | {word.removesuffix("s") for word in EVERYDAY})
+EVERYDAY_TERMS = _table_of(
+    EVERYDAY
+    | OCCASIONS
+    | {word.removesuffix("s") for word in EVERYDAY}
+    | {word.removesuffix("s") for word in OCCASIONS}
+)
