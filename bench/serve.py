@@ -113,10 +113,10 @@ def _decisions(ids: list[int]) -> Iterator[Decision]:
 
 
 @contextmanager
-def served(folder: Path, *, cached: bool = True) -> Iterator[tuple[int, int]]:
-    """Yields a server on this folder's store: its process and its port."""
+def served(folder: Path, *, cached: bool = True, **settings: str) -> Iterator[tuple[int, int]]:
+    """Yields a server on this folder's store, or as these settings say: its process and its port."""
     (port,) = free_ports(1)
-    given = {"HEADWATER_DATA_DIR": str(folder), "HEADWATER_PORT": str(port), "HEADWATER_LOG_LEVEL": "error"}
+    given = settings | {"HEADWATER_DATA_DIR": str(folder), "HEADWATER_PORT": str(port), "HEADWATER_LOG_LEVEL": "error"}
     given |= {} if cached else {"HEADWATER_CACHE_MB": "0"}
     process = subprocess.Popen(
         [sys.executable, "-m", "headwater", "up", "--no-crawl"], env={**os.environ, **given}, stdout=subprocess.DEVNULL

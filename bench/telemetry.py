@@ -1,26 +1,35 @@
 """Readings of machines: how many go in per second, and how long a chart of a year takes.
 
-    python bench/telemetry.py                                    # SQLite, 1,000 machines, 30 days filled for real
-    python bench/telemetry.py --database postgresql://… --machines 200
+    python bench/telemetry.py                                # SQLite, 1,000 machines
+    python bench/telemetry.py --database postgresql://…      # an empty database
+    python bench/telemetry.py --machines 10000               # a batch has one reading of each machine
 
-Readings go in by the path of the API, from the bytes of a request to the commit. They are those of 10 minutes each, as
-machines send them: a batch has one reading of many machines. The year is filled by what readings come to by the hour,
-because that and the days are what a chart of a year reads; single readings are kept for 35 days.
+Readings go in twice: by the store alone, from the bytes of a request to the commit, and by POST /api/telemetry of
+`headwater up --no-crawl`, over several connections. They are those of 10 minutes each, as machines send them: a batch
+has the newest reading of every machine, then the ones before it. The year is filled with what readings come to by the
+hour and day, because that is what a chart of a year reads; single readings are kept for 35 days. Charts are asked for
+at the store and at the API. Wall time, with the CPU time of our process beside it; PostgreSQL's own is not in that.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
+import os
 import random
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import orjson
-from sqlalchemy import insert
+from sqlalchemy import Connection, Table, insert, literal, select
 
+from headwater.accounts import tokens
 from headwater.app.fleet import miners, telemetry
 from headwater.app.fleet.miners import NewMiner
 from headwater.model import Reader
@@ -28,11 +37,14 @@ from headwater.store import migrate
 from headwater.store.db import Database
 from headwater.store.people import accounts
 from headwater.store.tables import telemetry_days, telemetry_hours
+from measure import cpu_seconds
+from serve import served
 
-NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
+NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 EVERY = timedelta(minutes=10)
 KEPT = timedelta(days=35)
 BATCH = 10_000
+CONNECTIONS = 4
 MEASURED = ("hashrate", "power", "temperature")
 WANTED_PER_SECOND = 50_000
 WANTED_MS = 100.0
@@ -49,7 +61,7 @@ def prepared(url: str, machines: int) -> tuple[Database, Reader, list[int]]:
     migrate.upgrade(db)
     owner = db.write_now(accounts.make_owner, NOW)
     wanted = NewMiner(actual_hashrate_th="200", actual_power_w="3500", electricity_usd_per_kwh="0.06")
-    ids = [db.write_now(miners.add, owner, wanted, NOW).id for _ in range(machines)]
+    ids = db.write_now(lambda conn: [miners.add(conn, owner, wanted, NOW).id for _ in range(machines)])
     return db, owner, ids
 
 
@@ -61,6 +73,29 @@ def take(db: Database, owner: Reader, ids: list[int], batches: int) -> Taken:
     for body in bodies:
         stored += db.write_now(telemetry.take, owner, telemetry.read_batch(body), KEPT, NOW).stored
     return Taken(stored, time.perf_counter() - began, time.process_time() - cpu)
+
+
+def send(process: int, port: int, token: str, ids: list[int], numbers: range) -> Taken:
+    """Sends batches to the API over several connections at once."""
+    bodies = [_body(ids, number) for number in numbers]
+    began, cpu = time.perf_counter(), cpu_seconds(process)
+    with ThreadPoolExecutor(CONNECTIONS) as senders:
+        shares = [bodies[first::CONNECTIONS] for first in range(CONNECTIONS)]
+        stored = sum(senders.map(lambda share: _send(port, token, share), shares))
+    return Taken(stored, time.perf_counter() - began, cpu_seconds(process) - cpu)
+
+
+def _send(port: int, token: str, bodies: list[bytes]) -> int:
+    headers, stored = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}, 0
+    with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        for body in bodies:
+            connection.request("POST", "/api/telemetry", body, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+            if answer.status != 200:
+                raise SystemExit(f"The server answered {answer.status}: {said[:200]!r}")
+            stored += orjson.loads(said)["stored"]
+    return stored
 
 
 def _body(ids: list[int], number: int) -> bytes:
@@ -85,27 +120,21 @@ def fill_year(db: Database, owner: Reader, ids: list[int], days: int = 365) -> i
         (telemetry_hours, timedelta(hours=1), days * 24),
         (telemetry_days, timedelta(days=1), days),
     ):
-        first = NOW.replace(hour=0) - timedelta(days=days + 40)
-        each = width // EVERY
-        for miner_id in ids:
-            values = [
-                {
-                    "tenant_id": owner.tenant_id,
-                    "miner_id": miner_id,
-                    "start": first + width * place,
-                    **{f"{name}_count": each for name in ("hashrate", "power", "temperature")},
-                    **{
-                        f"{name}_{what}": 200.0
-                        for name in ("hashrate", "power", "temperature")
-                        for what in ("min", "max")
-                    },
-                    **{f"{name}_sum": 200.0 * each for name in ("hashrate", "power", "temperature")},
-                }
-                for place in range(count)
-            ]
-            db.write_now(lambda conn, table=table, values=values: conn.execute(insert(table), values))  # type: ignore[misc]
-            rows += len(values)
+        start, each = NOW.replace(hour=0) - timedelta(days=days), width // EVERY
+        of_one = {f"{name}_{what}": 200.0 for name in MEASURED for what in ("min", "max")}
+        of_one |= {f"{name}_count": each for name in MEASURED} | {f"{name}_sum": 200.0 * each for name in MEASURED}
+        owned = {"tenant_id": owner.tenant_id, "miner_id": ids[0]}
+        values = [{**owned, "start": start + width * place, **of_one} for place in range(count)]
+        db.write_now(lambda conn, table=table, values=values: conn.execute(insert(table), values))  # type: ignore[misc]
+        for miner_id in ids[1:]:
+            db.write_now(_copy_from, table, ids[0], miner_id)
+        rows += len(values) * len(ids)
     return rows
+
+
+def _copy_from(conn: Connection, table: Table, first: int, miner_id: int) -> None:
+    copied = [literal(miner_id) if column.name == "miner_id" else column for column in table.c]
+    conn.execute(insert(table).from_select(list(table.c), select(*copied).where(table.c.miner_id == first)))
 
 
 def ask(db: Database, owner: Reader, ids: list[int], width: str, days: int, requests: int) -> tuple[float, float]:
@@ -121,27 +150,59 @@ def ask(db: Database, owner: Reader, ids: list[int], width: str, days: int, requ
     return sorted(spent)[place], sorted(cpu)[place]
 
 
+def ask_api(
+    process: int, port: int, token: str, ids: list[int], width: str, days: int, requests: int
+) -> tuple[float, float]:
+    """Asks the API for the same. Returns the milliseconds that 95 of 100 need at most, and the server's CPU for one."""
+    chance, spent, cpu = random.Random(1), list[float](), cpu_seconds(process)
+    with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        for _ in range(requests):
+            since, until = (NOW - timedelta(days=days)).isoformat(), NOW.isoformat()
+            query = urlencode({"miner_id": chance.choice(ids), "since": since, "until": until, "bucket": width})
+            began = time.perf_counter()
+            connection.request("GET", f"/api/telemetry?{query}", headers={"Authorization": f"Bearer {token}"})
+            answer = connection.getresponse()
+            said = answer.read()
+            spent.append(1000 * (time.perf_counter() - began))
+            if answer.status != 200:
+                raise SystemExit(f"The server answered {answer.status}: {said[:200]!r}")
+    return sorted(spent)[int(0.95 * requests)], 1000 * (cpu_seconds(process) - cpu) / requests
+
+
+def _print_taken(by: str, taken: Taken) -> None:
+    print(f"in    {by:7}{taken.readings:,} readings  {taken.readings / taken.seconds:,.0f} a second", end="  ")
+    print(f"{1e6 * taken.cpu_seconds / taken.readings:.1f} µs of our CPU each  goal {WANTED_PER_SECOND:,} a second")
+
+
+def _print_asked(by: str, days: int, width: str, asked: tuple[float, float]) -> None:
+    p95, cpu = asked
+    print(f"out   {by:7}{days} days by {width}  p95 {p95:.1f} ms  ({cpu:.1f} ms of our CPU)  goal {WANTED_MS:.0f} ms")
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--database", default="", help="an empty database; none: SQLite in a temporary folder")
     options.add_argument("--machines", type=int, default=1000)
     options.add_argument("--batches", type=int, default=30, help=f"of {BATCH:,} readings")
+    options.add_argument("--days", type=int, default=365, help="of charts")
     options.add_argument("--requests", type=int, default=200)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = given.database or f"sqlite:///{Path(folder) / 'headwater.db'}"
         db, owner, ids = prepared(url, given.machines)
-        taken = take(db, owner, ids, given.batches)
-        print(
-            f"in    {taken.readings:,} readings  {taken.readings / taken.seconds:,.0f} a second"
-            f"  {1e6 * taken.cpu_seconds / taken.readings:.1f} µs of our CPU each  goal {WANTED_PER_SECOND:,} a second"
-        )
-        rows = fill_year(db, owner, ids)
-        for width, days in (("1d", 365), ("1h", 365), ("10m", 2)):
-            p95, cpu = ask(db, owner, ids, width, days, given.requests)
-            print(f"out   {days} days by {width}, beside {rows:,} rows  p95 {p95:.1f} ms", end="  ")
-            print(f"({cpu:.1f} ms of our CPU)  goal {WANTED_MS:.0f} ms")
+        token = db.write_now(tokens.issue, owner, "api", "bench", NOW)
+        print(f"      {fill_year(db, owner, ids, given.days):,} hours and days of a year are filled in")
+        _print_taken("store", take(db, owner, ids, given.batches))
+        charts = (("1d", given.days), ("1h", given.days), ("10m", 2))
+        for width, days in charts:
+            _print_asked("store", days, width, ask(db, owner, ids, width, days, given.requests))
         db.close()
+        with served(Path(folder), HEADWATER_DATABASE_URL=url) as (process, port):
+            numbers = range(given.batches, 2 * given.batches)
+            _print_taken("API", send(process, port, token, ids, numbers))
+            for width, days in charts:
+                _print_asked("API", days, width, ask_api(process, port, token, ids, width, days, given.requests))
+    print(f"with {os.getloadavg()[0]:.1f} processes that wait for {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":

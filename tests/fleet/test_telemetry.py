@@ -11,12 +11,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Connection, Table, func, select
 
 from api.running import Client, Running
 from headwater.app.fleet import miners, telemetry
 from headwater.app.fleet.miners import NewMiner
-from headwater.app.fleet.telemetry import NewReading
 from headwater.model import Reader
 from headwater.store.fleet import telemetry as store
 from headwater.store.fleet.telemetry import MachineReading
@@ -101,10 +102,92 @@ def assert_exact(conn: Connection) -> None:
         kept = {(row.miner_id, row.start): row for row in conn.execute(select(table))}
         assert kept.keys() == wanted.keys()
         for key, group in wanted.items():
-            rates = [one.hashrate_th for one in group]
-            assert kept[key].hashrate_count == len(rates)
-            assert (kept[key].hashrate_min, kept[key].hashrate_max) == (min(rates), max(rates))
-            assert kept[key].hashrate_sum == pytest.approx(sum(rates))
+            for name, column in (("hashrate", "hashrate_th"), ("power", "power_w"), ("temperature", "temperature_c")):
+                values = [value for one in group if (value := getattr(one, column)) is not None]
+                count, least, total, most = (
+                    getattr(kept[key], f"{name}_{what}") for what in ("count", "min", "sum", "max")
+                )
+                assert count == len(values)
+                assert (least, most) == (min(values, default=None), max(values, default=None))
+                assert total == (pytest.approx(sum(values)) if values else None)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(
+                st.integers(0, 1),  # which machine
+                st.integers(0, 40),  # how many quarters of an hour ago
+                st.floats(0, 1e6),
+                st.none() | st.floats(0, 1e6),
+                st.none() | st.floats(-200, 900),
+            ),
+            min_size=1,
+            max_size=15,
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_chart_is_what_its_readings_come_to_in_whatever_order_they_come(
+    on_both: Running, batches: list[list[tuple[int, int, float, float | None, float | None]]]
+) -> None:  # E8
+    parts, owner = on_both.parts, on_both.owner
+    ids, until = [a_miner(parts, owner), a_miner(parts, owner)], parts.now().replace(microsecond=0)
+    first: dict[tuple[int, datetime], tuple[float, float | None, float | None]] = {}
+    for batch in batches:
+        readings = [
+            MachineReading(ids[which], until - timedelta(minutes=15 * ago), rate, power, heat)
+            for which, ago, rate, power, heat in batch
+        ]
+        known = len(first)
+        for one in readings:  # of two readings of one machine and one time, the first one counts
+            first.setdefault((one.miner_id, one.at), (one.hashrate_th, one.power_w, one.temperature_c))
+        taken = parts.db.write_now(telemetry.take, owner, readings, KEPT, until)
+        assert (taken.stored, taken.repeated) == (len(first) - known, len(readings) - taken.stored)
+
+    for miner_id in ids:
+        for width, seconds in (("10m", 600), ("1h", 3600), ("1d", 86400)):
+            chart = parts.db.read_now(telemetry.series, owner, miner_id, until - DAY * 3, until + DAY, width)
+            wanted = charted({when: what for (whose, when), what in first.items() if whose == miner_id}, seconds)
+            assert [one.start for one in chart] == [start for start, *_ in wanted]
+            assert [one[1:] for one in chart] == [close_to(figures) for _, *figures in wanted]
+
+
+def close_to(figures: list[float | None]) -> tuple[Any, ...]:
+    return tuple(None if figure is None else pytest.approx(figure, rel=1e-9) for figure in figures)
+
+
+def charted(readings: dict[datetime, tuple[float, float | None, float | None]], seconds: int) -> list[tuple[Any, ...]]:
+    """What a chart shows, computed from single readings."""
+    buckets: dict[datetime, list[tuple[float, float | None, float | None]]] = {}
+    for when, what in sorted(readings.items()):
+        start = datetime.fromtimestamp(when.timestamp() // seconds * seconds, UTC)
+        buckets.setdefault(start, []).append(what)
+    rows = []
+    for start, group in buckets.items():
+        figures: list[float | None] = []
+        for column in zip(*group, strict=True):
+            values = [value for value in column if value is not None]
+            figures += [min(values), sum(values) / len(values), max(values)] if values else [None, None, None]
+        rows.append((start, len(group), *figures))
+    return rows
+
+
+def test_two_senders_of_the_same_machines_do_not_wait_for_each_other_for_ever(on_both: Running) -> None:
+    parts, owner, now = on_both.parts, on_both.owner, on_both.parts.now()
+    ids = [a_miner(parts, owner) for _ in range(30)]
+
+    def send(way: int) -> int:
+        ordered = ids if way % 2 else ids[::-1]
+        batch = [MachineReading(one, now - timedelta(minutes=way // 2), 100.0 + way) for one in ordered]
+        return parts.db.write_now(telemetry.take, owner, batch, KEPT, now).stored
+
+    with ThreadPoolExecutor(6) as ways:
+        assert sum(ways.map(send, range(24))) == 12 * len(ids)
+
+    parts.db.read_now(assert_exact)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +425,10 @@ def test_readings_of_one_hour_that_come_at_once_by_several_ways_are_all_counted(
     parts, owner = on_both.parts, on_both.owner
     miner, now = a_miner(parts, owner), parts.now()
     batches = [
-        [NewReading(miner, now - timedelta(seconds=40 * place + way), 100.0 + place) for place in range(way, way + 3)]
+        [
+            MachineReading(miner, now - timedelta(seconds=40 * place + way), 100.0 + place)
+            for place in range(way, way + 3)
+        ]
         for way in range(40)
     ]
 

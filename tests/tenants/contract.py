@@ -21,7 +21,6 @@ from sqlalchemy import Connection
 import headwater
 from headwater.app.account import SessionBrowser
 from headwater.app.fleet.miners import MinerChange, NewMiner
-from headwater.app.fleet.telemetry import NewReading
 from headwater.app.fleet.treasury import NewTrade, WantedCorrection
 from headwater.app.groups import FoldConfiguration, GroupFilter
 from headwater.follow.opml import Outline
@@ -29,6 +28,7 @@ from headwater.follow.pool import Candidate
 from headwater.model import Reader
 from headwater.store.fleet.miners import MinerFacts
 from headwater.store.fleet.portfolios import Saved
+from headwater.store.fleet.telemetry import MachineReading
 from headwater.store.fleet.treasury import TradeFacts
 from headwater.store.people.webhooks import ChangedWebhook
 from headwater.store.posts.stream import Filter, Marks
@@ -205,7 +205,7 @@ IDS: Mapping[str, Callable[[Ids], Any]] = {
     "store.fleet.treasury.correction_by_key.idempotency_key": lambda ids: f"correction of {ids.user_id}",
     "app.fleet.treasury.correct.idempotency_key": lambda ids: f"correction of {ids.user_id}",
     "miner_ids": lambda ids: [ids.miner_id],
-    "app.fleet.telemetry.take.batch": lambda ids: [NewReading(ids.miner_id, NOON, 3.0)],
+    "app.fleet.telemetry.take.batch": lambda ids: [MachineReading(ids.miner_id, NOON, 3.0)],
     "store.fleet.miners.page.after": lambda _: 0,
     "store.fleet.treasury.by_key.idempotency_key": lambda ids: f"trade of {ids.user_id}",
     "app.fleet.treasury.trade.idempotency_key": lambda ids: f"trade of {ids.user_id}",

@@ -17,7 +17,6 @@ from headwater.accounts import tokens
 from headwater.app import stories, webhooks
 from headwater.app.fleet import miners, telemetry, treasury
 from headwater.app.fleet.miners import NewMiner
-from headwater.app.fleet.telemetry import NewReading
 from headwater.app.fleet.treasury import NewTrade, WantedCorrection
 from headwater.consumers.mentions import note_owned
 from headwater.follow.add import follow
@@ -26,6 +25,7 @@ from headwater.model import Decision, Image, Reader
 from headwater.store import images
 from headwater.store import stories as story_store
 from headwater.store.fleet.portfolios import Owner
+from headwater.store.fleet.telemetry import MachineReading
 from headwater.store.images import PostImages
 from headwater.store.people import accounts
 from headwater.store.posts import search, stream
@@ -118,7 +118,7 @@ def _desk(conn: Connection, reader: Reader) -> tuple[int, int]:
     twice = treasury.trade(conn, reader, bought, f"the same of {reader.user_id}", NOON)
     treasury.correct(conn, reader, twice.id, WantedCorrection(), f"correction of {reader.user_id}", NOON)
     note_owned(conn, [Owner(reader.tenant_id, reader.user_id)])
-    telemetry.take(conn, reader, [NewReading(mine.id, NOON, 600.0, 10_000.0)], timedelta(days=35), NOON)
+    telemetry.take(conn, reader, [MachineReading(mine.id, NOON, 600.0, 10_000.0)], timedelta(days=35), NOON)
     return mine.id, trade.id
 
 

@@ -19,13 +19,13 @@ from headwater import wire
 from headwater.app import instance, sources
 from headwater.app.fleet import miners, telemetry, treasury
 from headwater.app.fleet.miners import NewMiner
-from headwater.app.fleet.telemetry import NewReading
 from headwater.app.fleet.treasury import NewTrade
 from headwater.cli.session import Json, noted_as_running, opened_parts, run_async, say
 from headwater.errors import BadSetting, StoreUnavailable
 from headwater.model import Reader
 from headwater.settings import CONFIG, load
 from headwater.settings.table import Settings
+from headwater.store.fleet.telemetry import MachineReading
 from headwater.wire import Parts
 
 if TYPE_CHECKING:
@@ -149,8 +149,8 @@ def keep_reporting(parts: Parts, ids: list[int], seed: int, stop: threading.Even
             parts.db.write_now(telemetry.take, owner, batch, FLEET_HISTORY, at)
 
 
-def _batch(ids: list[int], readings: Iterable[SimReading]) -> list[NewReading]:
-    return [NewReading(ids[one.place], one.at, one.hashrate_th, one.power_w, one.temperature_c) for one in readings]
+def _batch(ids: list[int], readings: Iterable[SimReading]) -> list[MachineReading]:
+    return [MachineReading(ids[one.place], one.at, one.hashrate_th, one.power_w, one.temperature_c) for one in readings]
 
 
 def _serve(parts: Parts, *, crawl: bool = True, open_browser: bool = False, is_demo: bool = False) -> None:

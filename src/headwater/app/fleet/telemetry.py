@@ -7,7 +7,6 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 import structlog
-from msgspec import Meta
 from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
@@ -31,14 +30,6 @@ LONGEST_OF_READINGS = timedelta(days=31)
 log = structlog.get_logger()
 
 
-class NewReading(msgspec.Struct, forbid_unknown_fields=True):
-    miner_id: Annotated[int, Meta(ge=1, le=2**53 - 1)]
-    at: Annotated[datetime, Meta(tz=True)]
-    hashrate_th: Annotated[float, Meta(ge=0, le=1e9)]
-    power_w: Annotated[float, Meta(ge=0, le=1e9)] | None = None
-    temperature_c: Annotated[float, Meta(ge=-273.15, le=1000)] | None = None
-
-
 class Taken(NamedTuple):
     """What came of a batch. `repeated` were known already; `too_old` are older than readings are kept."""
 
@@ -48,7 +39,7 @@ class Taken(NamedTuple):
     too_old: int
 
 
-def read_batch(body: bytes) -> list[NewReading]:
+def read_batch(body: bytes) -> list[MachineReading]:
     """Reads a batch. Raises BadInput, which names up to ten bad readings by their place."""
     try:
         found = _decode_all(body)
@@ -61,7 +52,7 @@ def read_batch(body: bytes) -> list[NewReading]:
 
 
 class _Batch(msgspec.Struct, forbid_unknown_fields=True):
-    readings: list[NewReading]
+    readings: list[MachineReading]
 
 
 class _RawBatch(msgspec.Struct, forbid_unknown_fields=True):
@@ -101,10 +92,10 @@ BATCH_SCHEMA = {
 }
 _decode_all = msgspec.json.Decoder(_Batch).decode
 _decode_raw = msgspec.json.Decoder(_RawBatch).decode
-_decode_one = msgspec.json.Decoder(NewReading).decode
+_decode_one = msgspec.json.Decoder(MachineReading).decode
 
 
-def _read_one_by_one(body: bytes) -> list[NewReading]:
+def _read_one_by_one(body: bytes) -> list[MachineReading]:
     try:
         raw = _decode_raw(body).readings
     except msgspec.MsgspecError as error:
@@ -134,24 +125,20 @@ def _refuse(wrong: dict[int, str]) -> None:
         raise BadInput(f"{said}{more} Nothing was stored.", errors=named)
 
 
-def take(conn: Connection, reader: Reader, batch: list[NewReading], kept_for: timedelta, now: datetime) -> Taken:
+def take(conn: Connection, reader: Reader, batch: list[MachineReading], kept_for: timedelta, now: datetime) -> Taken:
     """Stores readings of the reader's machines. The same ones again, and late ones, do no harm."""
     wanted = {one.miner_id for one in batch}
     mine = telemetry.owned(conn, reader, wanted)
     if wanted != mine or max((one.at for one in batch), default=now) > now + AHEAD:
         _refuse({place: why for place, one in enumerate(batch) if (why := _problem(one, mine, now))})
-    # An hour is computed from all of its readings, so none may come after the first of them were deleted.
+    # A reading that was deleted would count again, so none may come that is as old.
     first = now - kept_for + timedelta(hours=1)
-    readings = [
-        MachineReading(one.miner_id, one.at, one.hashrate_th, one.power_w, one.temperature_c)
-        for one in batch
-        if one.at >= first
-    ]
+    readings = [one for one in batch if one.at >= first]
     stored = telemetry.save(conn, reader, readings, now)
     return Taken(len(batch), stored, len(readings) - stored, len(batch) - len(readings))
 
 
-def _problem(one: NewReading, mine: set[int], now: datetime) -> str | None:
+def _problem(one: MachineReading, mine: set[int], now: datetime) -> str | None:
     if one.miner_id not in mine:
         return f"You have no machine {one.miner_id}."
     if one.at > now + AHEAD:

@@ -1,8 +1,8 @@
 """Readings of machines, and what they come to by the hour and by the day.
 
-A reading is known by its machine and its time, so the same one again changes nothing. Hours are computed from all of
-their readings, and days from all of their hours, in the transaction that brings a reading. So they are exact however
-late or often a reading comes. Readings are deleted after a while; hours and days stay longer.
+A reading is known by its machine and its time, so the same one again changes nothing. One that is new is added to its
+hour and its day in the same transaction. So these are what all readings come to, however late or often one comes.
+Readings are deleted after a while; hours and days stay longer.
 
 On PostgreSQL readings are kept in a partition for each month. `headwater_telemetry_month` makes one: only the owner of
 a table may, and the role that the application connects as is not.
@@ -14,25 +14,28 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
+from msgspec import Meta
 from sqlalchemy import Connection
 
 from headwater.model import Reader
-from headwater.store.sql import Prepared, json_text, microseconds, portable
+from headwater.store.sql import Prepared, microseconds, portable
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MICROSECONDS = 1_000_000
 
 
-class MachineReading(NamedTuple):
-    """What a machine, or all machines of one entry together, did at one time."""
+class MachineReading(msgspec.Struct, forbid_unknown_fields=True):
+    """What a machine, or all machines of one entry together, did at one time. It is read from JSON as it is here: a
+    batch has ten thousand."""
 
-    miner_id: int
-    at: datetime
-    hashrate_th: float
-    power_w: float | None = None
-    temperature_c: float | None = None
+    miner_id: Annotated[int, Meta(ge=1, le=2**53 - 1)]
+    at: Annotated[datetime, Meta(tz=True)]
+    hashrate_th: Annotated[float, Meta(ge=0, le=1e9)]
+    power_w: Annotated[float, Meta(ge=0, le=1e9)] | None = None
+    temperature_c: Annotated[float, Meta(ge=-273.15, le=1000)] | None = None
 
 
 class Bucket(NamedTuple):
@@ -60,62 +63,81 @@ class LastHeard(NamedTuple):
 
 
 _MEASURED = ("hashrate", "power", "temperature")
-_SUMS = tuple(f"{name}_{what}" for name in _MEASURED for what in ("count", "min", "sum", "max"))
+_COLUMNS = "miner_id, at, hashrate_th, power_w, temperature_c"
+_SUMS = ", ".join(f"{name}_{what}" for name in _MEASURED for what in ("count", "min", "sum", "max"))
 _OF_READINGS = ", ".join(
     f"count({column}), min({column}), sum({column}), max({column})"
     for column in ("hashrate_th", "power_w", "temperature_c")
 )
-_OF_HOURS = ", ".join(f"sum({name}_count), min({name}_min), sum({name}_sum), max({name}_max)" for name in _MEASURED)
-_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in _SUMS)
+# PostgreSQL refuses to divide a number that is so small that nothing is left of it.
+_NOT_TINY = ", ".join(
+    f"CASE WHEN abs({column}) < 1e-300 THEN 0 ELSE {column} END"
+    for column in ("hashrate_th", "power_w", "temperature_c")
+)
 
-_insert = Prepared(
-    sqlite="""INSERT INTO miner_telemetry (tenant_id, miner_id, at, hashrate_th, power_w, temperature_c)
-        VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (miner_id, at) DO NOTHING""",
-    postgresql="""INSERT INTO miner_telemetry (tenant_id, miner_id, at, hashrate_th, power_w, temperature_c)
-        SELECT ?, miner_id, at, hashrate_th, power_w, temperature_c FROM telemetry_batch
-        ORDER BY miner_id, at ON CONFLICT (miner_id, at) DO NOTHING""",
-)
+
+def _added(table: str) -> str:
+    """Returns how what new readings come to is added to what is there. A figure is NULL while no reading has it."""
+    return ", ".join(
+        f"""{name}_count = {table}.{name}_count + excluded.{name}_count,
+        {name}_min = CASE WHEN {table}.{name}_min <= excluded.{name}_min THEN {table}.{name}_min
+            ELSE COALESCE(excluded.{name}_min, {table}.{name}_min) END,
+        {name}_sum = COALESCE({table}.{name}_sum + excluded.{name}_sum, excluded.{name}_sum, {table}.{name}_sum),
+        {name}_max = CASE WHEN {table}.{name}_max >= excluded.{name}_max THEN {table}.{name}_max
+            ELSE COALESCE(excluded.{name}_max, {table}.{name}_max) END"""
+        for name in _MEASURED
+    )
+
+
+def _add_to(table: str, start: str, readings: str) -> str:
+    """Returns the statement that adds these readings to hours or days. `start` is when theirs begins."""
+    return f"""INSERT INTO {table} (tenant_id, miner_id, start, {_SUMS})
+        SELECT :tenant_id, miner_id, {start}, {_OF_READINGS} FROM {readings} WHERE true
+        GROUP BY miner_id, {start} ORDER BY miner_id, {start}
+        ON CONFLICT (miner_id, start) DO UPDATE SET {_added(table)}"""
+
+
+# The batch is a table of this connection. On SQLite it has each reading once, and is emptied before it is used.
 _make_batch = Prepared(
+    sqlite=f"""CREATE TEMPORARY TABLE IF NOT EXISTS telemetry_batch ({_COLUMNS}, PRIMARY KEY (miner_id, at))
+        WITHOUT ROWID""",
     postgresql="""CREATE TEMPORARY TABLE IF NOT EXISTS telemetry_batch (miner_id bigint, at timestamptz,
-        hashrate_th float8, power_w float8, temperature_c float8) ON COMMIT DELETE ROWS"""
+        hashrate_th float8, power_w float8, temperature_c float8) ON COMMIT DELETE ROWS""",
 )
-_COPY = "COPY telemetry_batch (miner_id, at, hashrate_th, power_w, temperature_c) FROM STDIN"
+_empty_batch = Prepared(sqlite="DELETE FROM telemetry_batch")
+_fill_batch = Prepared(sqlite=f"INSERT OR IGNORE INTO telemetry_batch ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)")
+_COPY = f"COPY telemetry_batch ({_COLUMNS}) FROM STDIN"
+_leave_known = Prepared(
+    sqlite="""DELETE FROM telemetry_batch WHERE EXISTS (SELECT 1 FROM miner_telemetry r
+        WHERE r.miner_id = telemetry_batch.miner_id AND r.at = telemetry_batch.at)"""
+)
+_insert = Prepared(
+    sqlite=f"""INSERT INTO miner_telemetry (tenant_id, {_COLUMNS})
+        SELECT :tenant_id, {_COLUMNS} FROM telemetry_batch ORDER BY miner_id, at""",
+    postgresql=f"""WITH new AS (
+            INSERT INTO miner_telemetry (tenant_id, {_COLUMNS})
+            SELECT :tenant_id, miner_id, at, {_NOT_TINY} FROM telemetry_batch ORDER BY miner_id, at, ctid
+            ON CONFLICT (miner_id, at) DO NOTHING RETURNING {_COLUMNS}),
+        hours AS ({_add_to("telemetry_hours", "date_trunc('hour', at)", "new")}),
+        days AS ({_add_to("telemetry_days", "date_trunc('day', at)", "new")})
+        SELECT count(*) FROM new""",
+)
+_add_to_hours, _add_to_days = (
+    Prepared(sqlite=_add_to(table, f"at - at % {width // timedelta(microseconds=1)}", "telemetry_batch"))
+    for table, width in (("telemetry_hours", HOUR), ("telemetry_days", DAY))
+)
 _make_month = Prepared(postgresql="SELECT headwater_telemetry_month(?)")
 _drop_months = Prepared(postgresql="SELECT headwater_forget_telemetry(?)")
 
 
-def _rolled(table: str, unit: str, width: timedelta, source: str, column: str, figures: str) -> Prepared[Any]:
-    """Computes hours or days again: `touched` are machines and the beginnings of what changed."""
-    of_batch = f"SELECT DISTINCT miner_id, date_trunc('{unit}', at) AS start FROM telemetry_batch"
-    of_list = """SELECT json_extract(value, '$[0]') AS miner_id, json_extract(value, '$[1]') AS start
-        FROM json_each(:touched)"""
-
-    def statement(touched: str, length: str) -> str:
-        return f"""INSERT INTO {table} (tenant_id, miner_id, start, {", ".join(_SUMS)})
-            SELECT :tenant_id, t.miner_id, t.start, {figures}
-            FROM ({touched}) t JOIN {source} r
-                ON r.miner_id = t.miner_id AND r.{column} >= t.start AND r.{column} < t.start + {length}
-            GROUP BY t.miner_id, t.start
-            ON CONFLICT (miner_id, start) DO UPDATE SET {_REPLACED}"""
-
-    return Prepared(
-        sqlite=statement(of_list, str(width // timedelta(microseconds=1))),
-        postgresql=statement(of_batch, f"interval '1 {unit}'"),
-    )
-
-
-_roll_hours = _rolled("telemetry_hours", "hour", HOUR, "miner_telemetry", "at", _OF_READINGS)
-_roll_days = _rolled("telemetry_days", "day", DAY, "telemetry_hours", "start", _OF_HOURS)
 _hear = portable(
-    """INSERT INTO telemetry_heard (tenant_id, miner_id, last_at, received_at) VALUES (?, ?, ?, ?)
+    """INSERT INTO telemetry_heard (tenant_id, miner_id, last_at, received_at)
+    SELECT :tenant_id, miner_id, max(at), :now FROM telemetry_batch WHERE true GROUP BY miner_id ORDER BY miner_id
     ON CONFLICT (miner_id) DO UPDATE SET received_at = excluded.received_at,
         last_at = CASE WHEN excluded.last_at > telemetry_heard.last_at THEN excluded.last_at
             ELSE telemetry_heard.last_at END"""
 )
-_owned = portable(
-    "SELECT id FROM user_miners WHERE tenant_id = ? AND user_id = ? AND id IN (?) ORDER BY id",
-    postgresql=" FOR NO KEY UPDATE",
-)
+_owned = portable("SELECT id FROM user_miners WHERE tenant_id = ? AND user_id = ? AND id IN (?)")
 _is_owned = portable("SELECT 1 FROM user_miners WHERE tenant_id = ? AND user_id = ? AND id = ?")
 _heard = portable(
     """SELECT h.miner_id, h.last_at, h.received_at FROM telemetry_heard h
@@ -161,17 +183,12 @@ _forget_gone = [
     for table, column in (("miner_telemetry", "at"), ("telemetry_hours", "start"), ("telemetry_days", "start"))
 ]
 _forget_heard = portable("DELETE FROM telemetry_heard WHERE miner_id = ?")
-_changes = Prepared(sqlite="SELECT total_changes()")
-_HOUR, _DAY = (width // timedelta(microseconds=1) for width in (HOUR, DAY))
 _at = attrgetter("at")
 
 
 def owned(conn: Connection, reader: Reader, miner_ids: Iterable[int]) -> set[int]:
-    """Returns those of these machines that are the reader's. They stay so until the transaction ends.
-
-    On PostgreSQL nobody else adds readings of them meanwhile: what an hour comes to would lack the other's readings.
-    """
-    return set(_owned.values(conn, reader.tenant_id, reader.user_id, sorted(set(miner_ids))))
+    """Returns those of these machines that are the reader's."""
+    return set(_owned.values(conn, reader.tenant_id, reader.user_id, list(miner_ids)))
 
 
 def is_owned(conn: Connection, reader: Reader, miner_id: int) -> bool:
@@ -179,34 +196,29 @@ def is_owned(conn: Connection, reader: Reader, miner_id: int) -> bool:
 
 
 def save(conn: Connection, reader: Reader, readings: Sequence[MachineReading], now: datetime) -> int:
-    """Stores readings of machines that `owned` has returned, and what they change by the hour and day.
+    """Stores readings of machines that `owned` has returned, and adds those that are new to their hours and days.
 
-    Returns how many were new.
+    Returns how many were new. That a machine was heard of is noted first, in the order of machines: on PostgreSQL, two
+    who send readings of the same machines wait for each other there, and never each for the other.
     """
     if not readings:
         return 0
     tenant_id = reader.tenant_id
-    if conn.dialect.name == "postgresql":
-        new = _copy(conn, tenant_id, readings)
-        _roll_hours.once(conn, tenant_id=tenant_id)
-        _roll_days.once(conn, tenant_id=tenant_id)
-    else:
-        times = [microseconds(one.at) for one in readings]
-        new = _insert_each(conn, tenant_id, readings, times)
-        hours = {(one.miner_id, at - at % _HOUR) for one, at in zip(readings, times, strict=True)}
-        days = {(miner_id, hour - hour % _DAY) for miner_id, hour in hours}
-        _roll_hours.once(conn, tenant_id=tenant_id, touched=json_text(sorted(hours)))
-        _roll_days.once(conn, tenant_id=tenant_id, touched=json_text(sorted(days)))
-    # The latest of each machine is the last one that is put in.
-    last = {one.miner_id: one.at for one in sorted(readings, key=_at)}
-    _hear.many(conn, [(tenant_id, miner_id, at, now) for miner_id, at in sorted(last.items())])
-    return new
-
-
-def _copy(conn: Connection, tenant_id: int, readings: Sequence[MachineReading]) -> int:
-    """COPY does not obey row level security, so it goes into a table of this connection, and INSERT does."""
-    make_months(conn, min(one.at for one in readings), max(one.at for one in readings))
     _make_batch.once(conn)
+    (_copy if conn.dialect.name == "postgresql" else _fill)(conn, readings)
+    _hear.once(conn, tenant_id=tenant_id, now=now)
+    if conn.dialect.name == "postgresql":
+        return int(_insert.value(conn, tenant_id=tenant_id))
+    _leave_known.once(conn)
+    _add_to_hours.once(conn, tenant_id=tenant_id)
+    _add_to_days.once(conn, tenant_id=tenant_id)
+    return _insert.once(conn, tenant_id=tenant_id)
+
+
+def _copy(conn: Connection, readings: Sequence[MachineReading]) -> None:
+    """COPY does not obey row level security, so it goes into a table of this connection, and INSERT does."""
+    times = list(map(_at, readings))
+    make_months(conn, min(times), max(times))
     lines = "".join(
         f"{one.miner_id}\t{one.at.isoformat()}\t{one.hashrate_th!r}\t{_cell(one.power_w)}\t{_cell(one.temperature_c)}\n"
         for one in readings
@@ -217,18 +229,18 @@ def _copy(conn: Connection, tenant_id: int, readings: Sequence[MachineReading]) 
             copy.write(lines)
     finally:
         cursor.close()
-    return _insert.once(conn, tenant_id)
 
 
 def _cell(value: float | None) -> str:
     return r"\N" if value is None else repr(value)
 
 
-def _insert_each(conn: Connection, tenant_id: int, readings: Sequence[MachineReading], times: Sequence[int]) -> int:
-    before = _changes.value(conn)
-    rows = zip(readings, times, strict=True)
-    _insert.many(conn, [(tenant_id, miner_id, at, rate, power, heat) for (miner_id, _, rate, power, heat), at in rows])
-    return int(_changes.value(conn) - before)
+def _fill(conn: Connection, readings: Sequence[MachineReading]) -> None:
+    _empty_batch.once(conn)
+    _fill_batch.many(
+        conn,
+        [(one.miner_id, microseconds(one.at), one.hashrate_th, one.power_w, one.temperature_c) for one in readings],
+    )
 
 
 def buckets(
