@@ -93,7 +93,7 @@ def add(conn: Connection, reader: Reader, wanted: NewMiner, now: datetime) -> Mi
 
 def change(conn: Connection, reader: Reader, miner_id: int, wanted: MinerChange, now: datetime) -> Miner:
     """Changes the fields that are given. Raises ChangedMeanwhile if the revision given is no longer the present one."""
-    before = find(conn, reader, miner_id)
+    before = _found(miners.take(conn, reader, miner_id), miner_id)
     given = wanted.model_dump(include=wanted.model_fields_set - {"revision"})
     if not given:
         raise BadInput("Nothing to change: give at least one field besides revision.")
@@ -102,8 +102,7 @@ def change(conn: Connection, reader: Reader, miner_id: int, wanted: MinerChange,
     facts = _facts(conn, before.facts._asdict(), given)
     if facts == before.facts:
         return before
-    if not miners.change(conn, reader, before, facts, now):
-        raise _changed(find(conn, reader, miner_id))
+    miners.change(conn, reader, miner_id, facts, now)
     after = find(conn, reader, miner_id)
     outbox.append(
         conn,
@@ -123,7 +122,10 @@ def remove(conn: Connection, reader: Reader, miner_id: int, now: datetime) -> No
 
 
 def find(conn: Connection, reader: Reader, miner_id: int) -> Miner:
-    found = miners.one(conn, reader, miner_id)
+    return _found(miners.one(conn, reader, miner_id), miner_id)
+
+
+def _found(found: Miner | None, miner_id: int) -> Miner:
     if found is None:
         raise NotFound(f"You have no machines {miner_id}.")
     return found

@@ -105,12 +105,13 @@ _SELECT = f"""SELECT {_FIELDS}, k.model_name, k.manufacturer
     FROM user_miners m LEFT JOIN miner_models k ON k.id = m.miner_model_id WHERE {_OWN}"""
 _page = portable(f"{_SELECT} AND m.id > ? ORDER BY m.id LIMIT ?", row=Miner)
 _one = portable(f"{_SELECT} AND m.id = ?", row=Miner)
+_taken = portable(f"{_SELECT} AND m.id = ?", postgresql=" FOR UPDATE OF m", row=Miner)
 _count = portable("SELECT count(*) FROM user_miners m WHERE " + _OWN)
 _insert = portable(insert_into("user_miners", (*_OF, "created_at", "updated_at")) + " RETURNING id")
 _update = portable(
     f"""UPDATE user_miners SET {", ".join(f"{name} = :{name}" for name in MinerFacts._fields)},
         revision = revision + 1, updated_at = :now
-    WHERE tenant_id = :tenant_id AND user_id = :user_id AND id = :id AND revision = :revision"""
+    WHERE tenant_id = :tenant_id AND user_id = :user_id AND id = :id"""
 )
 _delete = portable("DELETE FROM user_miners WHERE tenant_id = ? AND user_id = ? AND id = ?")
 
@@ -143,6 +144,11 @@ def one(conn: Connection, reader: Reader, miner_id: int) -> Miner | None:
     return _one.first(conn, reader.tenant_id, reader.user_id, miner_id)
 
 
+def take(conn: Connection, reader: Reader, miner_id: int) -> Miner | None:
+    """Returns machines that nobody else changes until the transaction ends."""
+    return _taken.first(conn, reader.tenant_id, reader.user_id, miner_id)
+
+
 def count(conn: Connection, reader: Reader) -> int:
     return int(_count.value(conn, reader.tenant_id, reader.user_id))
 
@@ -152,10 +158,9 @@ def add(conn: Connection, reader: Reader, facts: MinerFacts, now: datetime) -> i
     return int(_insert.value(conn, **_owned(reader), **facts._asdict(), created_at=now, updated_at=now))
 
 
-def change(conn: Connection, reader: Reader, miner: Miner, facts: MinerFacts, now: datetime) -> bool:
-    """Replaces what is said about machines. Returns False, and changes nothing, if somebody changed them meanwhile."""
-    given = {"id": miner.id, "revision": miner.revision, "now": now}
-    return _update.once(conn, **_owned(reader), **facts._asdict(), **given) > 0
+def change(conn: Connection, reader: Reader, miner_id: int, facts: MinerFacts, now: datetime) -> None:
+    """Replaces what is said about machines that `take` has returned."""
+    _update.once(conn, **_owned(reader), **facts._asdict(), id=miner_id, now=now)
 
 
 def remove(conn: Connection, reader: Reader, miner_id: int) -> bool:
