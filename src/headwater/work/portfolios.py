@@ -2,13 +2,16 @@
 
 The first change is taken in at once. While changes of one user keep coming, each calculation is followed by a pause,
 and the pauses grow: a thousand changes within seconds cost about a dozen calculations. The last one takes in all.
+Most of a calculation is waiting for the database, so a process has a few under way at once, of different users: whoever
+changes something does not wait until somebody else's calculation is stored.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -24,6 +27,7 @@ from headwater.store.fleet.portfolios import Owner
 from headwater.waiting import POLL_SECONDS, TROUBLE_SECONDS, WakeUpSignal, wait
 
 AT_ONCE = 100
+UNDER_WAY = 3  # calculations of a process, each of up to AT_ONCE portfolios
 LEASE = timedelta(seconds=30)
 FIRST_PAUSE_SECONDS = 0.01
 LONGEST_PAUSE_SECONDS = 0.5
@@ -43,6 +47,23 @@ class Pauses:
 
     def __init__(self) -> None:
         self._pauses: dict[Owner, tuple[float, float]] = {}  # until when, and how long
+        self._under_way: set[Owner] = set()
+
+    def is_under_way(self, owner: Owner) -> bool:
+        """Whether this process is calculating it."""
+        return owner in self._under_way
+
+    @contextmanager
+    def calculating(self, owners: Sequence[Owner]) -> Iterator[None]:
+        """Calculates these in the block. A pause of each begins when it is left."""
+        self._under_way.update(owners)
+        try:
+            yield
+        finally:
+            self._under_way.difference_update(owners)
+        at = time.monotonic()
+        for owner in owners:
+            self.calculated(owner, at)
 
     def left(self, owner: Owner, at: float) -> float:
         """Returns for how many seconds it has to wait."""
@@ -66,6 +87,12 @@ class Pauses:
 async def keep_calculated(tools: CalculationTools, stale: WakeUpSignal, stop: asyncio.Event) -> None:
     """Runs until `stop` is set."""
     pauses = Pauses()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(UNDER_WAY):
+            group.create_task(_keep_calculated(tools, pauses, stale, stop))
+
+
+async def _keep_calculated(tools: CalculationTools, pauses: Pauses, stale: WakeUpSignal, stop: asyncio.Event) -> None:
     with stale.listening() as woken:
         while not stop.is_set():
             try:
@@ -86,14 +113,14 @@ async def catch_up(tools: CalculationTools) -> None:
 async def _calculate_stale(tools: CalculationTools, pauses: Pauses) -> float:
     """Calculates what is stale and not to be left alone. Returns after how many seconds to look again."""
     stale = await tools.db.read(portfolios.stale, AT_ONCE)
-    due = [owner for owner in stale if not pauses.left(owner, time.monotonic())]
-    if due:
-        await calculate(tools, due)
     at = time.monotonic()
-    for owner in due:
-        pauses.calculated(owner, at)
+    due = [owner for owner in stale if not pauses.is_under_way(owner) and not pauses.left(owner, at)]
+    if due:
+        with pauses.calculating(due):
+            await calculate(tools, due)
+    at = time.monotonic()
     pauses.forget_calm(at)
-    return min([POLL_SECONDS, *(pauses.left(owner, at) for owner in stale)])
+    return min([POLL_SECONDS, *(pauses.left(owner, at) for owner in stale if not pauses.is_under_way(owner))])
 
 
 async def calculate(tools: CalculationTools, owners: Sequence[Owner]) -> list[Owner]:
