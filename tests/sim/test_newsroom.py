@@ -8,10 +8,12 @@ from datetime import timedelta
 import pytest
 
 from headwater.dedup.engine import Engine
+from headwater.fleet.mentions import model_name, vocabulary
 from headwater.model import PostText
 from headwater.sim import news_world
+from headwater.sim.fleet import MACHINES
 from headwater.sim.internet import PLACES, RHYTHM, _as_article, _as_thread, internet
-from headwater.sim.newsroom import CHATTER, FRAMES, history, told_in
+from headwater.sim.newsroom import CHATTER, FRAMES, MINING, history, told_in
 from support.posts import NOON
 
 HOUR = timedelta(hours=1)
@@ -28,7 +30,7 @@ def test_each_event_is_told_in_several_places_once_in_each_with_reposts_edits_an
     for telling in told:
         if telling.story is not None:
             by_story[telling.story].append(telling)
-    assert len(by_story) == len(FRAMES)
+    assert len(by_story) == len(FRAMES) + len(MINING)
     for tellings in by_story.values():
         places = [telling.place for telling in tellings]
         assert len(places) == len(set(places))
@@ -38,6 +40,19 @@ def test_each_event_is_told_in_several_places_once_in_each_with_reposts_edits_an
     assert sum(telling.story is None for telling in told) == len(CHATTER)
     assert [telling.at for telling in told] == sorted(telling.at for telling in told)
     assert sum(len(told_in(place, told)) for place in PLACES) == len(told)
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_from_the_first_minute_there_is_news_of_what_the_demo_s_operator_has(seed: int) -> None:  # F5
+    looked_for = vocabulary([(one.model, "") for one in MACHINES])
+    owned = {("coin", "Bitcoin"), *(("model", model_name(one.model)) for one in MACHINES)}
+    begins = [one for one in history(PLACES, NOON, HOUR, seed, RHYTHM) if one.at <= NOON + RHYTHM.spread]
+
+    found = [one for telling in begins for one in looked_for.mentions(f"{telling.title}\n{telling.text}")]
+    named = {(one.subject.kind, one.subject.name) for one in found}
+
+    assert ("model", "Antminer S21 Pro") in named & owned
+    assert ("coin", "Bitcoin") in named & owned
 
 
 def shown_by_sites(seed: int) -> list[tuple[PostText, tuple[int, str] | None]]:

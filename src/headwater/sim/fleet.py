@@ -18,7 +18,9 @@ SILENT_FOR = timedelta(hours=2)
 
 class SimMachine(NamedTuple):
     name: str
+    model: str
     site: str
+    pool: str
     actual_hashrate_th: float
     actual_power_w: float
     electricity_usd_per_kwh: str
@@ -43,14 +45,14 @@ class SimReading(NamedTuple):
 
 
 _KINDS = (
-    ("S21 Pro", "North hall", 234.0, 3510.0, "0.052", "4100", 14),
-    ("M60S", "North hall", 186.0, 3441.0, "0.052", "2600", 8),
-    ("S19 XP", "River site", 140.0, 3010.0, "0.061", "1500", 12),
-    ("S19j Pro", "Old mill", 104.0, 3068.0, "0.074", "700", 6),
+    ("S21 Pro", "Antminer S21 Pro (234T)", "North hall", 234.0, 3510.0, "0.052", "4100", 14),
+    ("M60S", "Whatsminer M60S (186T)", "North hall", 186.0, 3441.0, "0.052", "2600", 8),
+    ("S19 XP", "Antminer S19 XP (140T)", "River site", 140.0, 3010.0, "0.061", "1500", 12),
+    ("S19j Pro", "Antminer S19j Pro (104T)", "Old mill", 104.0, 3068.0, "0.074", "700", 6),
 )
 MACHINES = tuple(
-    SimMachine(f"{model} {number:02}", site, hashrate, power, price, cost)
-    for model, site, hashrate, power, price, cost, count in _KINDS
+    SimMachine(f"{short} {number:02}", model, site, "Harbour Pool", hashrate, power, price, cost)
+    for short, model, site, hashrate, power, price, cost, count in _KINDS
     for number in range(1, count + 1)
 )
 TRADES = (

@@ -43,6 +43,7 @@ def _frame(names: dict[str, list[str]], written: dict[str, Any]) -> Frame:
 
 _EVENTS = json.loads(files("headwater.sim").joinpath("events.json").read_text("utf-8"))
 FRAMES = tuple(_frame(_EVENTS["names"], written) for written in _EVENTS["frames"])
+MINING = tuple(_frame(_EVENTS["names"], written) for written in _EVENTS["mining"])  # about what the operator has
 CHATTER = tuple(Words(**words) for words in _EVENTS["chatter"])
 
 
@@ -78,11 +79,13 @@ class Rhythm(NamedTuple):
 def history(
     places: Sequence[Place], begins: datetime, lasts: timedelta, seed: int = 1, rhythm: Rhythm = Rhythm()
 ) -> list[SimTelling]:
-    """Returns all tellings from `begins` on, ordered by time. Each event happens once."""
+    """Returns all tellings from `begins` on, ordered by time. Each event happens once; those of mining come first."""
     chance = random.Random(f"newsroom:{seed}")
     told: list[SimTelling] = []
     for story, frame in enumerate(chance.sample(FRAMES, len(FRAMES))):
         told += _tellings(story, frame, places, begins + lasts * (story / len(FRAMES)), chance, rhythm)
+    for story, frame in enumerate(MINING, len(FRAMES)):  # from the beginning, for the page of the fleet
+        told += _tellings(story, frame, places, begins, random.Random(f"mining:{seed}:{story}"), rhythm)
     told += _noise(places, begins, lasts, chance)
     told.sort(key=lambda telling: telling.at)
     return [telling._replace(id=number) for number, telling in enumerate(told, 1)]
