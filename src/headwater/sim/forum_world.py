@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from headwater.sim.serving import BEGINS, Clock, Faults, SimSite
+from headwater.sim.serving import BEGINS, Clock, Faults, SimSite, is_visible, version_at
 
 _ENGLISH = (
     "river delta stone harbour signal lantern meadow copper orbit winter ledger engine garden market violin summit"
@@ -43,10 +43,10 @@ class SimForumPost(NamedTuple):
     deleted_at: datetime | None = None
 
     def is_there(self, now: datetime) -> bool:
-        return self.created_at <= now and not (self.deleted_at and self.deleted_at <= now)
+        return is_visible(self.created_at, self.deleted_at, now)
 
     def version_at(self, now: datetime) -> ForumVersion:
-        return [version for version in self.versions if version.since <= now][-1]
+        return version_at(self.versions, now)
 
 
 class SimThread(NamedTuple):

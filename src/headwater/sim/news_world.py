@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from headwater.sim.serving import BEGINS, Clock, SimSite
+from headwater.sim.serving import BEGINS, Clock, SimSite, version_at
 
 FIRST_ID = 48_000
 
@@ -62,7 +62,7 @@ class SimArticle(NamedTuple):
     versions: tuple[ArticleVersion, ...]
 
     def version_at(self, now: datetime) -> ArticleVersion:
-        return next(version for version in reversed(self.versions) if version.since <= now)
+        return version_at(self.versions, now)
 
     @property
     def slug(self) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from headwater.sim.serving import BEGINS, Clock, Faults, SimSite
+from headwater.sim.serving import BEGINS, Clock, Faults, SimSite, is_visible, version_at
 
 _VOCABULARY = (
     "river delta stone harbour signal lantern meadow copper orbit winter ledger engine garden market violin summit"
@@ -52,13 +52,13 @@ class SimRedditPost(NamedTuple):
     deleted_at: datetime | None = None
 
     def is_listed(self, now: datetime) -> bool:
-        return self.visible_at <= now and not (self.deleted_at and self.deleted_at <= now)
+        return is_visible(self.visible_at, self.deleted_at, now)
 
     def is_removed(self, now: datetime) -> bool:
         return self.removed_at is not None and self.removed_at <= now
 
     def version_at(self, now: datetime) -> RedditVersion:
-        said = [version for version in self.versions if version.since <= now][-1]
+        said = version_at(self.versions, now)
         return said._replace(text="[removed]") if self.is_removed(now) else said
 
     def score_at(self, now: datetime) -> int:

@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -45,6 +45,25 @@ class Clock:
         with self._lock:
             self._now = max(self._now, moment)
             return self._now
+
+
+class SimVersion(Protocol):
+    """What something says from a time on."""
+
+    @property
+    def since(self) -> datetime: ...
+
+
+Version = TypeVar("Version", bound=SimVersion)
+
+
+def version_at(versions: Sequence[Version], now: datetime) -> Version:
+    """Returns the newest of these versions, which are in order of time."""
+    return next(version for version in reversed(versions) if version.since <= now)
+
+
+def is_visible(since: datetime, deleted_at: datetime | None, now: datetime) -> bool:
+    return since <= now and not (deleted_at and deleted_at <= now)
 
 
 class Faults(NamedTuple):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from headwater.sim.serving import BEGINS, Clock, Faults, SimSite
+from headwater.sim.serving import BEGINS, Clock, Faults, SimSite, is_visible, version_at
 
 NUMBERED_SINCE = datetime(2010, 11, 4, 1, 42, 54, 657_000, tzinfo=UTC)
 LATEST_EDIT = timedelta(hours=1)
@@ -57,11 +57,11 @@ class SimTweet(NamedTuple):
         return self.versions[0].since
 
     def is_listed(self, now: datetime) -> bool:
-        return self.visible_at <= now and not (self.deleted_at and self.deleted_at <= now)
+        return is_visible(self.visible_at, self.deleted_at, now)
 
     def version_at(self, now: datetime) -> TweetVersion:
         """Returns the newest visible version. A post that becomes visible late shows its edits at once."""
-        return [version for version in self.versions if version.since <= max(now, self.created_at)][-1]
+        return version_at(self.versions, max(now, self.created_at))
 
     def history_at(self, now: datetime) -> list[str]:
         return [str(version.id) for version in self.versions if version.since <= max(now, self.created_at)]
