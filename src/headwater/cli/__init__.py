@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import select
@@ -17,12 +18,17 @@ if TYPE_CHECKING:
 def main() -> None:
     os.umask(0o077)  # nobody else may read the store, its key and its images
     sys.stdout, sys.stderr = complete(sys.stdout), complete(sys.stderr)
+    gc.disable()
     leave_out_unused()
     from headwater.cli.commands import program_for
     from headwater.cli.session import fail
 
+    program = program_for(sys.argv[1:])
+    # What is loaded stays until the end: the collector need not look at it, neither now nor when Python exits.
+    gc.freeze()
+    gc.enable()
     try:
-        program_for(sys.argv[1:])()
+        program()
     except HeadwaterError as error:
         sys.exit(fail(error))
 
