@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +30,7 @@ from headwater.store.people import accounts
 from headwater.store.posts.stream import Filter, Marks
 from headwater.store.tables import consumer_inbox, event_outbox, images, metadata, webhook_deliveries
 from headwater.wire import Parts
+from support import forked
 from support.posts import NOON, a_post, a_source, visited
 from support.services import as_app_role, make_app_role, service_url
 
@@ -311,8 +310,7 @@ def test_a_restore_by_the_owner_of_the_tables_lets_the_application_use_them(
         "HEADWATER_MIGRATION_DATABASE_URL": postgres_url,
         "HEADWATER_DATA_DIR": str(tmp_path / "other"),
     }
-    command = [sys.executable, "-m", "headwater", "restore", str(tmp_path / "all.backup")]
-    done = subprocess.run(command, env={**os.environ, **two_roles}, capture_output=True, text=True, timeout=120)
+    done = forked.run("-m", "headwater", "restore", str(tmp_path / "all.backup"), env={**os.environ, **two_roles})
     assert done.returncode == 0, done.stderr
     with opened(two_roles) as other:
         restored, kept = all_rows(other.db), all_rows(parts.db)

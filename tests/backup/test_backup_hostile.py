@@ -6,8 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +20,8 @@ from headwater.errors import BadDocument, HeadwaterError, SchemaMismatch, StoreL
 from headwater.settings import load
 from headwater.store.db import Database
 from headwater.wire import Parts
+from support import forked
+from support.forked import Forked
 from support.posts import NOON, a_post, a_source, visited
 from support.processes import wait_until
 
@@ -204,8 +204,8 @@ def test_what_is_not_a_backup_is_refused(tmp_path: Path) -> None:
             pass
 
 
-def command(environ: dict[str, str], *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "headwater", *words], env={**os.environ, **environ})
+def command(environ: dict[str, str], *words: str) -> Forked:
+    return Forked("-m", "headwater", *words, env={**os.environ, **environ})
 
 
 def test_killing_a_backup_leaves_the_former_file_or_a_whole_one(
@@ -265,10 +265,8 @@ def test_a_killed_restore_leaves_no_store_and_can_be_run_again(
     url = empty.db.engine.url.render_as_string(hide_password=False)
     there = {**environ, "HEADWATER_DATABASE_URL": url, "HEADWATER_DATA_DIR": str(empty.settings.data_dir)}
     for row in (1, made.rows // 2, made.rows):
-        killed = subprocess.run(
-            [sys.executable, "-c", KILLED_WHILE_RESTORING, str(tmp_path / "b.backup"), str(row)],
-            env={**os.environ, **there},
-        )
+        words = (KILLED_WHILE_RESTORING, str(tmp_path / "b.backup"), str(row))
+        killed = forked.run("-c", *words, env={**os.environ, **there})
         assert killed.returncode == -signal.SIGKILL
         assert not instance.is_there(empty.db)
         if empty.db.is_sqlite:

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from support import forked
 from support.web import ALLOW_LOOPBACK
 
 
@@ -41,13 +40,7 @@ def headwater(environ: dict[str, str]) -> Callable[..., Ran]:
     """Run the command as a person would, in a process of its own."""
 
     def run(*words: str, given: bytes = b"", **more: str) -> Ran:
-        done = subprocess.run(
-            [sys.executable, "-m", "headwater", *words],
-            env={**environ, **more},
-            input=given,
-            capture_output=True,
-            timeout=200,
-        )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        done = forked.run("-m", "headwater", *words, env={**environ, **more}, input=given.decode())
+        return Ran(done.returncode, done.stdout, done.stderr)
 
     return run

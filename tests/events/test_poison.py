@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -19,6 +17,7 @@ from headwater.events.delivery import MAX_ATTEMPTS, Consumer, PoisonGuard
 from headwater.store.db import Database
 from headwater.store.log import dead_letters, outbox
 from headwater.store.log.outbox import LoggedEvent
+from support import forked
 from support.log import Recorder, append, consume_all, number_of
 from support.posts import NOON
 
@@ -47,7 +46,7 @@ asyncio.run(consumers.catch_up(Database(sys.argv[1]), [consumer], lambda: NOON))
 
 
 def handle_until_death(url: str) -> int:
-    return subprocess.run([sys.executable, "-c", HANDLE_UNTIL_DEATH, url], check=False).returncode
+    return forked.run("-c", HANDLE_UNTIL_DEATH, url, env=os.environ).returncode
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -33,6 +32,7 @@ from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.tables import audit_log, event_outbox, trade_corrections, treasury_trades
 from headwater.wire import Parts
+from support import forked
 from support.posts import NOON
 from support.processes import kill, start
 from support.tenants import another_tenant
@@ -149,8 +149,7 @@ def test_trades_are_corrected_in_the_terminal(sqlite_url: str, tmp_path: Path) -
     environ = {**os.environ, "HEADWATER_DATABASE_URL": sqlite_url, "HEADWATER_DATA_DIR": str(tmp_path / "data")}
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "headwater", "fleet", *words]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=200)
+        return forked.run("-m", "headwater", "fleet", *words, env=environ)
 
     run("trade", "buy", "5", "30000", "--key", "1")
     assert "Trade 2 does" in run("correct", "1", "buy", "0.5", "30000").stdout

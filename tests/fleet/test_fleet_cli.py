@@ -7,7 +7,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from headwater.app.fleet.treasury import NewTrade
 from headwater.errors import BadDocument
 from headwater.model import Reader
 from headwater.wire import Parts
+from support import forked
 from support.posts import NOON
 
 
@@ -101,8 +101,7 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
     environ = {**os.environ, "HEADWATER_DATA_DIR": str(tmp_path / "data")}
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "headwater", "fleet", *words]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=200)
+        return forked.run("-m", "headwater", "fleet", *words, env=environ)
 
     added = json.loads(
         run("add", "--model", "Antminer T21", "--quantity", "3", "--usd-per-kwh", "0.05", "--json").stdout

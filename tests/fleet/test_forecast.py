@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
-import sys
 from datetime import date, timedelta
 from itertools import pairwise
 from math import exp
@@ -19,6 +19,7 @@ from headwater.fleet.chain import current_progress, finished_epochs
 from headwater.fleet.forecast import forecast, price_ranges
 from headwater.model import MarketDay
 from headwater.sim.market import mined
+from support import forked
 
 HEADER = "date,price_usd,difficulty,height_eod,blocks,fees_btc"
 START = date(2018, 1, 1)
@@ -36,8 +37,7 @@ def written(days: list[MarketDay], path: Path) -> Path:
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "headwater", "forecast", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True)
+    return forked.run("-m", "headwater", "forecast", *map(str, words), env=os.environ)
 
 
 def test_the_forecast_of_a_file_is_as_today_with_a_range(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from headwater.store import sources
 from headwater.store.fleet import market
 from headwater.store.tables import event_outbox, market_daily
 from headwater.wire import Parts
+from support import forked
 from support.processes import kill, start, wait_until
 from support.tenants import another_tenant
 from support.web import Answer, Web
@@ -177,8 +177,7 @@ def test_the_address_in_the_settings_is_followed(environ: dict[str, str]) -> Non
 
 
 def run(environ: dict[str, str], *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "headwater", "market", *map(str, words)]
-    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True)
+    return forked.run("-m", "headwater", "market", *map(str, words), env={**os.environ, **environ})
 
 
 def test_a_file_is_imported_once(parts: Parts, environ: dict[str, str], tmp_path: Path) -> None:  # E8

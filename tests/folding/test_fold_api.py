@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from api.running import Running
 from folding.flood import ELECTION, FLOOD, FLOOD_AGAIN, FLOOD_TOLD, begins, decide, fold, joins, publish
 from headwater.store import migrate
+from support import forked
 from support.posts import a_post
 from support.services import as_owner
 
@@ -177,8 +176,7 @@ def test_the_terminal_runs_shows_explains_and_undoes(headwater: Running) -> None
     environ = {**os.environ, "HEADWATER_DATABASE_URL": headwater.parts.settings.store_url()}
 
     def run(*words: object) -> Any:
-        command = [sys.executable, "-m", "headwater", "dedup", *map(str, words), "--json"]
-        result = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=200)
+        result = forked.run("-m", "headwater", "dedup", *map(str, words), "--json", env=environ)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -16,6 +15,7 @@ from sqlalchemy import Connection, func, select
 from headwater.model import Reader
 from headwater.store.db import Database
 from headwater.store.tables import event_outbox, posts, story_decisions, story_members
+from support.forked import Forked
 from support.posts import NOON, a_post, a_source, visited
 from support.processes import wait_until
 
@@ -62,8 +62,8 @@ def publish(conn: Connection, owner: Reader) -> None:
 
 
 @pytest.fixture
-def folders(store_url: str) -> Iterator[list[subprocess.Popen[str]]]:
-    running: list[subprocess.Popen[str]] = []
+def folders(store_url: str) -> Iterator[list[Forked]]:
+    running: list[Forked] = []
     yield running
     for process in running:
         if process.poll() is None:
@@ -71,13 +71,9 @@ def folders(store_url: str) -> Iterator[list[subprocess.Popen[str]]]:
             process.communicate()
 
 
-def start(folders: list[subprocess.Popen[str]], store_url: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", FOLD_UNTIL_KILLED],
-        env={**os.environ, "HEADWATER_DATABASE_URL": store_url},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def start(folders: list[Forked], store_url: str) -> Forked:
+    environ = {**os.environ, "HEADWATER_DATABASE_URL": store_url}
+    process = Forked("-c", FOLD_UNTIL_KILLED, env=environ, stdout=subprocess.PIPE)
     folders.append(process)
     assert process.stdout is not None
     assert process.stdout.readline() == "folding\n"
@@ -115,7 +111,7 @@ def _event_of(title: str) -> tuple[str, ...]:
 
 
 def test_folding_killed_at_random_moments_decides_about_every_post_once(
-    db: Database, owner: Reader, store_url: str, folders: list[subprocess.Popen[str]]
+    db: Database, owner: Reader, store_url: str, folders: list[Forked]
 ) -> None:
     db.write_now(publish, owner)
     chance = random.Random(5)
@@ -132,7 +128,7 @@ def test_folding_killed_at_random_moments_decides_about_every_post_once(
 
 
 def test_two_folders_at_once_decide_about_every_post_once(
-    db: Database, owner: Reader, store_url: str, folders: list[subprocess.Popen[str]]
+    db: Database, owner: Reader, store_url: str, folders: list[Forked]
 ) -> None:
     start(folders, store_url)
     start(folders, store_url)

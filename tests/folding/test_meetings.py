@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
@@ -14,6 +12,7 @@ from api.running import Running
 from dedup.test_stories_meeting import ALL, COPPER, DAM, OTHERS
 from folding.flood import fold, publish
 from headwater.store.tables import event_outbox, story_decisions, story_members
+from support import forked
 from support.posts import a_post
 
 PAPERS = len(ALL)
@@ -118,13 +117,8 @@ def test_a_story_that_took_in_unread_posts_is_not_read(on_both: Running) -> None
 # H79
 def test_stories_meet_after_the_process_that_made_them_one_was_killed(on_both: Running) -> None:
     ids = two_stories(on_both)
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED_BEFORE_COMMIT, *map(str, ids[APART:])],
-        env={**os.environ, "HEADWATER_DATABASE_URL": on_both.parts.settings.store_url()},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
+    environ = {**os.environ, "HEADWATER_DATABASE_URL": on_both.parts.settings.store_url()}
+    killed = forked.run("-c", KILLED_BEFORE_COMMIT, *map(str, ids[APART:]), env=environ)
     assert (killed.returncode, killed.stdout.strip()) == (-9, str(PAPERS - APART))
     assert (stories_of(on_both, ids), meetings(on_both)) == ({ids[FIRST], ids[MOVED]}, 0)
     fold(on_both, ids[APART:])

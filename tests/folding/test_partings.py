@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from typing import Any
 
 from sqlalchemy import Connection, select, text
@@ -18,6 +16,7 @@ from headwater.model import Reader
 from headwater.store import migrate, stories
 from headwater.store.db import Database
 from headwater.store.tables import event_outbox
+from support import forked
 from support.people import a_tenant, a_user
 from support.posts import NOON, a_post, a_source
 
@@ -159,8 +158,7 @@ def test_an_undo_that_is_killed_leaves_nothing_behind_and_can_be_repeated(on_bot
     fold(on_both, [a, b])
     who = [str(on_both.owner.tenant_id), str(on_both.owner.user_id)]
     url = on_both.parts.settings.store_url()
-    command = [sys.executable, "-c", KILLED_BEFORE_COMMIT, url, *who, str(a)]
-    killed = subprocess.run(command, timeout=200, capture_output=True, text=True, env={**os.environ})
+    killed = forked.run("-c", KILLED_BEFORE_COMMIT, url, *who, str(a), env=os.environ)
     assert (killed.returncode, killed.stdout.strip()) == (-signal.SIGKILL, f"[{a}, {b}]"), killed.stderr
     client = on_both.program()
     assert entries(client) == [[a, b]]
@@ -175,8 +173,7 @@ def test_the_terminal_shows_what_was_undone_and_by_whom(headwater: Running) -> N
     environ = {**os.environ, "HEADWATER_DATABASE_URL": headwater.parts.settings.store_url()}
 
     def run(*words: object) -> str:
-        command = [sys.executable, "-m", "headwater", "dedup", *map(str, words)]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=200, check=True).stdout
+        return forked.run("-m", "headwater", "dedup", *map(str, words), env=environ, check=True).stdout
 
     assert "2 posts are separate now, and stay so." in run("undo", b)
     for named in (a, b):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -18,6 +16,7 @@ from api.running import Client, Running
 from headwater.cli.commands import program
 from headwater.consumers.search import CONSUMER
 from headwater.model import Post
+from support import forked
 from support.log import consume_all
 from support.posts import a_post
 
@@ -159,13 +158,7 @@ def test_a_thread_works_without_script(headwater: Running, opened: Open) -> None
 
 def test_a_writer_that_is_killed_leaves_no_half_of_a_thread(on_both: Running, store_url: str) -> None:
     source_id = on_both.source()
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED_BEFORE_COMMIT, store_url, str(source_id)],
-        env={**os.environ, "PYTHONPATH": "tests"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    killed = forked.run("-c", KILLED_BEFORE_COMMIT, store_url, str(source_id), env=os.environ)
     assert (killed.stdout.strip(), killed.returncode) == ("written", -signal.SIGKILL), killed.stderr
     client = on_both.program()
     assert client.get("/api/stream").json()["items"] == []

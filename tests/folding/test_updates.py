@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -15,6 +13,7 @@ from playwright.sync_api import Page, expect
 from api.running import Client, Running
 from folding.flood import ELECTION, begins, decide, joins, publish
 from folding.test_partings import entries
+from support import forked
 from support.posts import a_post
 
 CALM = "Fire at the paper mill in Brekke: nobody was hurt"
@@ -154,8 +153,7 @@ def test_a_telling_that_is_killed_before_it_commits_leaves_no_trace(on_both: Run
     decide(on_both, begins(a))
     read(client, told(client, a))
     url = on_both.parts.settings.store_url()
-    command = [sys.executable, "-c", KILLED_BEFORE_COMMIT, url, str(b), str(a)]
-    killed = subprocess.run(command, timeout=200, capture_output=True, text=True, env={**os.environ})
+    killed = forked.run("-c", KILLED_BEFORE_COMMIT, url, str(b), str(a), env=os.environ)
     assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "written\n"), killed.stderr
     assert told(client, a)["state"] == "read"
     assert entries(client) == [[b], [a]]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +22,7 @@ from api.running import Client, Running, running
 from cli.conftest import Ran
 from headwater import wire
 from headwater.work import upkeep
+from support import forked
 from support.disks import small_disk
 from support.posts import a_post
 from support.services import fresh_postgres_database, service_url
@@ -106,9 +105,8 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def command(environ: dict[str, str]) -> Callable[..., Ran]:
     def run(*words: str, **more: str) -> Ran:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
-        line = [sys.executable, "-m", "headwater", *words]
-        done = subprocess.run(line, env={**kept, **environ, **more}, capture_output=True, timeout=200)
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        done = forked.run("-m", "headwater", *words, env={**kept, **environ, **more})
+        return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
 

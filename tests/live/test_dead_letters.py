@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from headwater.errors import BadInput
 from headwater.model import Event, Reader
 from headwater.store.log import outbox
 from headwater.store.tables import users
+from support import forked
 from support.log import consume_all
 from support.posts import NOON, a_post
 
@@ -187,8 +187,7 @@ class Terminal:
         return self.run("-m", "headwater", *words, code=code)
 
     def run(self, *words: str, code: int = 0) -> str:
-        command = [sys.executable, *words]
-        done = subprocess.run(command, env=self._environ, capture_output=True, timeout=200, text=True)
+        done = forked.run(*words, env=self._environ)
         assert done.returncode == code, done.stderr
         return done.stdout or done.stderr
 
@@ -258,8 +257,7 @@ def test_a_dead_letter_is_replayed_by_its_event(on_both: Running) -> None:  # E1
     environ = {**os.environ, "HEADWATER_DATABASE_URL": on_both.parts.settings.store_url()}
 
     def replay(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "headwater", "dlq", "replay", *words, "--json"]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
+        return forked.run("-m", "headwater", "dlq", "replay", *words, "--json", env=environ, timeout=300)
 
     unknown = replay("--event-id", "019b9a3c-7f00-7c3e-9d5e-1a2b3c4d5e6f")
     assert (unknown.returncode, "headwater dlq list" in unknown.stderr) == (1, True)

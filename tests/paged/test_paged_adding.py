@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 from sqlalchemy import select
@@ -16,6 +14,7 @@ from headwater.model import Reader
 from headwater.store import sources
 from headwater.store.tables import sources as table
 from headwater.wire import Parts
+from support import forked
 from support.boards import Board, visit_board
 from support.web import Answer, Web, rss
 
@@ -93,6 +92,6 @@ def test_settings_are_typed_as_pairs() -> None:
 
 
 def test_a_wrong_kind_on_the_command_line_is_bad_usage(environ: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "headwater", "add", "https://site.example/", "--kind", "gopher"]
-    done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True)
+    words = ("add", "https://site.example/", "--kind", "gopher")
+    done = forked.run("-m", "headwater", *words, env={**os.environ, **environ})
     assert (done.returncode, "The kinds are: rss, reddit" in done.stderr) == (2, True)

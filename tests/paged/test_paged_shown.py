@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -20,6 +18,7 @@ from headwater.model import Reader, Source
 from headwater.settings import load
 from headwater.store.visits import checkpoints
 from headwater.wire import Parts
+from support import forked
 from support.boards import Board, follow_board, visit_board
 from support.web import Answer
 from webhooks.sending import a_reader
@@ -132,8 +131,7 @@ async def test_commands_show_and_clear_checkpoints_and_count(
     await crawled(parts, board, source_id)
 
     def run(*words: str) -> str:
-        command = [sys.executable, "-m", "headwater", *words]
-        return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=True).stdout
+        return forked.run("-m", "headwater", *words, env={**os.environ, **environ}, check=True).stdout
 
     assert json.loads(run("checkpoints", "list", "--json"))["status"] == "error"
     assert "?page=3" in run("checkpoints", "show", str(source_id))
@@ -150,6 +148,5 @@ async def test_commands_show_and_clear_checkpoints_and_count(
     run("checkpoints", "clear", board.address)
     assert run("checkpoints", "list", "--json") == ""
     assert "its checkpoint was cleared" in run("checkpoints", "list")
-    command = [sys.executable, "-m", "headwater", "checkpoints", "show", str(source_id)]
-    shown = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True)
+    shown = forked.run("-m", "headwater", "checkpoints", "show", str(source_id), env={**os.environ, **environ})
     assert (shown.returncode, "it was cleared" in shown.stderr) == (1, True)

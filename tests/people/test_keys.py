@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from hashlib import sha256
@@ -25,6 +23,7 @@ from headwater.store.people import accounts, sealed
 from headwater.wire import Parts
 from people.test_jwt import a_jwt, status_with
 from people.test_people_commands import Commands
+from support import forked
 
 Start = Callable[..., Running]
 
@@ -154,8 +153,7 @@ def test_whoever_is_killed_while_keys_rotate_leaves_everything_readable(
     wire.prepare_store(parts)
     fill(parts)
     before = sorted(texts(parts))
-    command = [sys.executable, "-c", KILLED, what, str(after)]
-    assert subprocess.run(command, env=run.environ, timeout=200).returncode == -9
+    assert forked.run("-c", KILLED, what, str(after), env=run.environ).returncode == -9
     assert sorted(texts(parts)) == before
     fresh = wire.open_parts(load({"HEADWATER_DATABASE_URL": store_url, "HEADWATER_DATA_DIR": str(tmp_path)}))
     assert sorted(texts(fresh)) == before
@@ -237,8 +235,7 @@ def test_no_key_is_made_or_taken_out_without_its_row_wherever_one_is_killed(stor
     parts = wire.open_parts(load({"HEADWATER_DATABASE_URL": store_url, "HEADWATER_DATA_DIR": str(tmp_path)}))
     wire.prepare_store(parts)
     parts.close()
-    command = [sys.executable, "-c", KILLED_WITH_ROW, str(tmp_path / "secret.key")]
-    done = subprocess.run(command, env=run.environ, capture_output=True, text=True, timeout=400)
+    done = forked.run("-c", KILLED_WITH_ROW, str(tmp_path / "secret.key"), env=run.environ, timeout=400)
     assert done.returncode == 0, done.stderr
     found = {one["place"]: one for one in map(json.loads, done.stdout.splitlines())}
     assert list(found) == ["written", "row", "uncommitted", "committed", "replaced", "nowhere"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +12,7 @@ import pytest
 from headwater.accounts import passwords
 from headwater.store.db import Database
 from headwater.store.people import accounts
+from support import forked
 from support.people import PASSWORD
 
 
@@ -29,8 +28,7 @@ class Commands:
         self.environ = {**clean, "HEADWATER_DATABASE_URL": store_url, "HEADWATER_DATA_DIR": str(folder)}
 
     def __call__(self, *words: str, given: str = "") -> Ran:
-        command = [sys.executable, "-m", "headwater", *words]
-        done = subprocess.run(command, env=self.environ, input=given, capture_output=True, text=True, timeout=200)
+        done = forked.run("-m", "headwater", *words, env=self.environ, input=given)
         return Ran(done.returncode, done.stdout, done.stderr)
 
 

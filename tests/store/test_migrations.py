@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from headwater.store.sources import hubs
 from headwater.store.sql import json_text
 from headwater.store.tables import metadata, sources
 from headwater.store.tables.columns import Moment
+from support import forked
 from support.log import Recorder
 from support.posts import NOON
 
@@ -95,8 +97,8 @@ def test_the_schema_goes_back_to_nothing_and_forward_again(empty: Database) -> N
 
 @pytest.mark.parametrize("statement", [2, 9, 25])
 def test_a_migration_killed_at_any_statement_can_be_run_again(empty: Database, empty_url: str, statement: int) -> None:
-    command = [sys.executable, "-c", KILLED_AT_STATEMENT, empty_url, str(statement)]
-    assert subprocess.run(command, timeout=200).returncode == -signal.SIGKILL
+    killed = forked.run("-c", KILLED_AT_STATEMENT, empty_url, str(statement), env=os.environ)
+    assert killed.returncode == -signal.SIGKILL
     assert tables(empty) == set()
     migrate.upgrade(empty)
     assert tables(empty) == set(metadata.tables)

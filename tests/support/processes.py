@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from support.forked import Forked
 
 CRAWL_UNTIL_KILLED = """
 import asyncio
@@ -41,21 +41,12 @@ ahead = timedelta(seconds=float(sys.argv[1]))
 parts.now = lambda: wire.utc_now() + ahead
 """
 
-StartAhead = Callable[[int], "subprocess.Popen[str]"]
-TESTS = str(Path(__file__).resolve().parents[1])
+StartAhead = Callable[[int], Forked]
 
 
-def start(
-    environ: dict[str, str], program: str = CRAWL_UNTIL_KILLED, *given: str, says: str = "crawling"
-) -> subprocess.Popen[str]:
+def start(environ: dict[str, str], program: str = CRAWL_UNTIL_KILLED, *given: str, says: str = "crawling") -> Forked:
     """Starts the program; returns when it has said its first word."""
-    paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *given],
-        env={**os.environ, "PYTHONPATH": paths, **environ},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = Forked("-c", program, *given, env={**os.environ, **environ}, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == f"{says}\n"
     return process
@@ -64,9 +55,9 @@ def start(
 @contextmanager
 def starting(environ: dict[str, str], program: str, says: str) -> Iterator[StartAhead]:
     """Yields what starts the program with a clock ahead; kills what still runs at the end."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Forked] = []
 
-    def start_one(ahead: int = 0) -> subprocess.Popen[str]:
+    def start_one(ahead: int = 0) -> Forked:
         started.append(start(environ, program, str(ahead), says=says))
         return started[-1]
 
@@ -76,7 +67,7 @@ def starting(environ: dict[str, str], program: str, says: str) -> Iterator[Start
             kill(process)
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process: Forked | subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
 

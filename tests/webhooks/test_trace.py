@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.store.people import accounts
 from headwater.wire import Parts
+from support import forked
 from support.processes import wait_until
 from support.web import Answer, Web, rss
 from support.whole import headwater_process
@@ -31,8 +31,7 @@ def owner(parts: Parts) -> Reader:
 
 def told(environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     """What `headwater trace` says, in a process of its own."""
-    command = [sys.executable, "-m", "headwater", "trace", *words]
-    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=120)
+    return forked.run("-m", "headwater", "trace", *words, env={**os.environ, **environ})
 
 
 def test_a_post_can_be_followed_from_its_visit_to_a_webhook(

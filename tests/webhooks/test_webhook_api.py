@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from api.running import Client, Running, running
 from headwater.accounts import tokens
 from headwater.consumers.webhooks import CONSUMER
 from headwater.store.tables import webhooks
+from support import forked
 from support.log import consume_all
 from webhooks.sending import a_reader
 
@@ -150,8 +149,7 @@ def test_the_command_line_does_the_same(headwater: Running, store_url: str, tmp_
     environ = {**os.environ, "HEADWATER_DATABASE_URL": store_url, "HEADWATER_DATA_DIR": str(tmp_path)}
 
     def said(*words: str) -> str:
-        command = [sys.executable, "-m", "headwater", "webhooks", *words]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=200).stdout
+        return forked.run("-m", "headwater", "webhooks", *words, env=environ, check=True).stdout
 
     made = json.loads(said("add", HOOK, "--kind", "post.stored", "--json"))
     assert made["secret"].startswith("whsec_")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from headwater.store.db import Database
 from headwater.store.tables import secrets
+from support import forked
 from support.web import ALLOW_LOOPBACK
 
 TOKEN = "AAAAAAAAAAAAAAAAAAAAA%2Fsecret%3Dtoken"
@@ -24,8 +24,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def headwater(environ: dict[str, str], *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "headwater", *words]
-    return subprocess.run(command, env=environ, input=given, capture_output=True, text=True, timeout=60)
+    return forked.run("-m", "headwater", *words, env=environ, input=given)
 
 
 def test_a_token_is_kept_sealed_and_forgotten_when_asked(environ: dict[str, str], tmp_path: Path) -> None:  # E10
