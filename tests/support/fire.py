@@ -29,7 +29,7 @@ from support.gate import Gate
 
 MOST_PAGES_OF_A_LIFE = 3
 LONGEST_LIFE = 60.0
-PATIENCE = 120.0
+PATIENCE = 300.0
 MOMENT = 0.03  # in which a page that came is read and stored
 
 # As `wire.crawling`

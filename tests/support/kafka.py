@@ -19,7 +19,7 @@ from headwater.store.log import replication
 from headwater.store.log.outbox import LoggedEvent
 
 RETENTION = timedelta(days=7)
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 def kafka_address(name: str) -> str:

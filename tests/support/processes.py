@@ -72,7 +72,7 @@ def kill(process: Forked | subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"

@@ -12,7 +12,7 @@ from api.running import Running
 QUIET = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 )
-PATIENCE = 60_000  # milliseconds; what comes at all comes at once, unless the machine is very busy
+PATIENCE = 180_000  # milliseconds; what comes at all comes at once, unless the machine is very busy
 expect.set_options(timeout=PATIENCE)
 
 
