@@ -39,7 +39,7 @@ ProviderKey = Annotated[str, Path(max_length=30)]
 _PENDING = "headwater_sign_in"
 _ONCE = Limit("returns", 1, int(people.SIGN_IN_LIFE.total_seconds()))
 _NOT_BEGUN = noted(
-    "This sign-in was not started in this browser, took longer than 10 minutes, or is finished. Start again."
+    "This sign-in was not started in this browser, took longer than 10 minutes, or is finished. Begin again."
 )
 _WRONG = noted("The e-mail address or the password is wrong.")
 
