@@ -52,6 +52,18 @@ DATED_GOAL = 0.95
 _NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
+class Shares(NamedTuple):
+    found: float
+    other: float
+    beyond: int
+    added: float
+    f1: float
+    known_f1: float
+
+
+NOTHING = Shares(found=0.0, other=0.0, beyond=0, added=0.0, f1=0.0, known_f1=0.0)
+
+
 class Measured(NamedTuple):
     name: str
     url: str
@@ -59,12 +71,7 @@ class Measured(NamedTuple):
     posts: int
     dated: int
     named: int
-    found: float
-    other: float
-    beyond: int
-    added: float
-    f1: float
-    known_f1: float
+    shares: Shares
     peer_f1: float
     seconds: float
     error: str = ""
@@ -92,20 +99,11 @@ def _measure(truth: Path, beside: bool) -> Measured:
         page = forum.read_item(Source(1, "forum", url), Item("1", url), response)
     except ReadFailed as error:
         seconds = time.process_time() - began
-        return Measured(truth.stem, url, "-", 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, peer, seconds, error.detail)
+        return Measured(truth.stem, url, "-", 0, 0, 0, NOTHING, peer, seconds, error.detail)
     seconds = time.process_time() - began
     dated, named = sum(post.dated for post in page.posts), sum(post.author is not None for post in page.posts)
     compared = shares(page.posts, told["ground_truth"]["main_content"])
-    return Measured(truth.stem, url, page.facts.format, len(page.posts), dated, named, *compared, peer, seconds)
-
-
-class Shares(NamedTuple):
-    found: float
-    other: float
-    beyond: int
-    added: float
-    f1: float
-    known_f1: float
+    return Measured(truth.stem, url, page.facts.format, len(page.posts), dated, named, compared, peer, seconds)
 
 
 def shares(posts: list[Post], truth: str) -> Shares:
@@ -157,12 +155,12 @@ def main() -> None:
         return
     pages = list(measured(given.folder, given.held_out, beside=True))
     for page in pages:
-        if page.found < given.wanting:
-            shares = (
-                f"{page.found:6.1%} found {page.other:6.1%} other {page.added:6.1%} added {page.seconds * 1000:5.0f} ms"
-            )
-            counts = f"{page.posts:4} posts {page.dated:4} dated {page.named:4} named {page.beyond:3} beyond"
-            print(f"{page.name} {page.profile:14}{counts} {shares}  {page.url[:70]} {page.error[:60]}")
+        if page.shares.found < given.wanting:
+            part = page.shares
+            counts = f"{page.posts:4} posts {page.dated:4} dated {page.named:4} named {part.beyond:3} beyond"
+            found = f"{part.found:6.1%} found {part.other:6.1%} other {part.added:6.1%} added"
+            line = f"{page.name} {page.profile:14}{counts} {found} {page.seconds * 1000:5.0f} ms"
+            print(f"{line}  {page.url[:70]} {page.error[:60]}")
     _summarise(pages)
 
 
@@ -209,17 +207,20 @@ def _summarise_guesses(pages: list[Guess]) -> None:
 
 
 def _summarise(pages: list[Measured]) -> None:
-    found, other, added = (mean(share) for share in zip(*((p.found, p.other, p.added) for p in pages), strict=True))
-    middle = median(page.found for page in pages)
-    good = sum(page.found >= 0.9 and page.added <= 0.1 for page in pages)
+    found, other, added = (
+        mean(share)
+        for share in zip(*((p.found, p.other, p.added) for p in (page.shares for page in pages)), strict=True)
+    )
+    middle = median(page.shares.found for page in pages)
+    good = sum(page.shares.found >= 0.9 and page.shares.added <= 0.1 for page in pages)
     unread = sum(page.profile == "-" for page in pages)
     seconds = sum(page.seconds for page in pages)
-    ours = [(site_of(page.url), page.f1) for page in pages]
+    ours = [(site_of(page.url), page.shares.f1) for page in pages]
     theirs = [(site_of(page.url), page.peer_f1) for page in pages]
     difference = [(site, mine - other) for (site, mine), (_, other) in zip(ours, theirs, strict=True)]
     posts, dated = sum(page.posts for page in pages), sum(page.dated for page in pages)
     print(f"F1 {with_interval(ours)}, trafilatura {with_interval(theirs)}, difference {with_interval(difference)}")
-    known_posts = [(site_of(page.url), page.known_f1) for page in pages]
+    known_posts = [(site_of(page.url), page.shares.known_f1) for page in pages]
     print(f"of posts that the truth has {with_interval(known_posts)}; goal {F1_GOAL:.2f}, on other pages")
     known = [page for page in pages if page.profile not in ("-", "guessed")]
     dated_known = sum(page.dated for page in known) / max(1, sum(page.posts for page in known))

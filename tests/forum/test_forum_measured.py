@@ -35,13 +35,13 @@ def pages(folder: Path) -> list[Measured]:
 
 
 def test_most_of_what_stands_on_real_pages_is_found_and_little_is_added(pages: list[Measured]) -> None:
-    assert mean(page.found for page in pages) > 0.88
-    assert mean(page.added for page in pages) < 0.10
+    assert mean(page.shares.found for page in pages) > 0.88
+    assert mean(page.shares.added for page in pages) < 0.10
 
 
 def test_pages_that_nobody_looked_at_are_read_as_well(pages: list[Measured]) -> None:
     held_out = [page for page in pages if is_held_out(page.name)]
-    assert mean(page.found for page in held_out) > 0.80
+    assert mean(page.shares.found for page in held_out) > 0.80
 
 
 def test_posts_have_names_and_dates(pages: list[Measured]) -> None:

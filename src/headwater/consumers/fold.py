@@ -230,7 +230,7 @@ def join_stories(conn: Connection, meetings: Sequence[Found], now: datetime) -> 
         posts = stories.texts(conn, [decision.post_id for decision in moved])
         first = [post for post in posts if post.id == moved[0].post_id]
         tellings.save(conn, _told(conn, moved[:1], first, later={decision.post_id for decision in moved}))
-        _publish_joined(conn, moved, posts, now)
+        _publish_joined(conn, moved, posts, now, traces={})
 
 
 def _told(
@@ -299,7 +299,7 @@ def _publish_joined(
     decisions: Sequence[Decision],
     posts: Sequence[PostText],
     now: datetime,
-    traces: Mapping[int, str | None] = {},
+    traces: Mapping[int, str | None],
 ) -> None:
     sources = {post.id: post.source_id for post in posts}
     joined = [
