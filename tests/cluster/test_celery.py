@@ -14,7 +14,7 @@ from headwater.follow.add import follow
 from headwater.model import Reader
 from headwater.store.tables import crawls, posts, sources
 from headwater.wire import Parts
-from support.cluster import Cluster, add_feeds, count_of, lease, make_due
+from support.cluster import Cluster, add_feeds, count_of, held_back, lease, make_due
 from support.processes import wait_until
 from support.web import Answer, Asked, Web, rss
 
@@ -190,13 +190,7 @@ def test_a_worker_that_is_told_to_end_finishes_what_it_has_in_hand(
     parts: Parts, owner: Reader, world: Web, cluster: Cluster
 ) -> None:  # H97
     [feed_id] = add_feeds(parts, owner, world, 1)
-    answers = threading.Event()
-
-    def feed(_: Asked) -> Answer:
-        answers.wait(60)
-        return Answer(rss("0"))
-
-    world.pages["/0"] = feed
+    answers = held_back(world, "/0")
     worker = cluster.worker()
     cluster.send("tasks.feeds.refresh_feed", feed_id)
     wait_until(lambda: world.asked)
@@ -213,13 +207,7 @@ def test_redis_shows_who_visits_a_feed_and_when_its_host_was_asked(
 ) -> None:  # D5 D7
     cluster.environ["HEADWATER_HOST_GAP_SECONDS"] = "60"
     [feed_id] = add_feeds(parts, owner, world, 1)
-    answers = threading.Event()
-
-    def feed(_: Asked) -> Answer:
-        answers.wait(60)
-        return Answer(rss("0"))
-
-    world.pages["/0"] = feed
+    answers = held_back(world, "/0")
     cluster.worker()
     sent_at = parts.now()
     task_id = cluster.send("tasks.feeds.refresh_feed", feed_id).id

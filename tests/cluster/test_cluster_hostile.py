@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from datetime import timedelta
 from itertools import pairwise
 
@@ -17,9 +16,9 @@ from headwater.sim.reddit import serving
 from headwater.sim.reddit_world import CommunityHabits, simulated
 from headwater.store.tables import crawls
 from headwater.wire import BATCH, Parts
-from support.cluster import Cluster, add_feeds, count_of, make_due
+from support.cluster import Cluster, add_feeds, count_of, held_back, make_due
 from support.processes import wait_until
-from support.web import Answer, Asked, Web, rss
+from support.web import Web
 from support.whole import headwater_runs
 from webhooks.receiver import receiving
 
@@ -29,13 +28,7 @@ GAP_SECONDS = 0.2
 def test_a_task_that_the_broker_delivers_again_while_it_runs_does_nothing_twice(
     parts: Parts, owner: Reader, world: Web, cluster: Cluster
 ) -> None:  # H87
-    answers = threading.Event()
-
-    def slow(_: Asked) -> Answer:
-        answers.wait(120)
-        return Answer(rss("the post"))
-
-    world.pages["/slow"] = slow
+    answers = held_back(world, "/slow", "the post")
     source_id = parts.db.write_now(follow, owner, world.url("/slow"), parts.now()).source_id
     workers = [cluster.worker(app="support.impatient_broker") for _ in range(2)]
     sent = cluster.send("tasks.feeds.refresh_feed", source_id)

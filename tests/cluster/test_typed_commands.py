@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import threading
 from datetime import timedelta
 
 import pytest
@@ -17,9 +16,9 @@ from headwater.settings import load
 from headwater.sim.reddit import serving
 from headwater.sim.reddit_world import CommunityHabits, simulated
 from headwater.wire import Parts
-from support.cluster import Cluster, OwnRedis, add_feeds
+from support.cluster import Cluster, OwnRedis, add_feeds, held_back
 from support.processes import wait_until
-from support.web import Answer, Asked, Web, rss
+from support.web import Web
 
 METRICS = """SELECT successful_crawls, empty_crawls, failed_crawls, total_new_posts, total_communities
     FROM crawl_metrics ORDER BY metric_date DESC, metric_hour DESC LIMIT 10;"""
@@ -63,16 +62,11 @@ def test_redis_cli_shows_the_lock_of_a_feed_while_it_is_visited(
     parts: Parts, owner: Reader, world: Web, cluster: Cluster, redis_url: str
 ) -> None:  # D5
     [feed_id] = add_feeds(parts, owner, world, 1)
-    answers = threading.Event()
-
-    def feed(_: Asked) -> Answer:
-        answers.wait(60)
-        return Answer(rss("0"))
+    answers = held_back(world, "/0")
 
     def redis_cli(*command: str) -> str:
         return typed("redis-cli", "-u", redis_url.replace("//:", "//default:"), "--no-auth-warning", *command)
 
-    world.pages["/0"] = feed
     cluster.worker()
     task_id = cluster.command("call", "tasks.feeds.refresh_feed", "--args", f"[{feed_id}]").strip()
     wait_until(lambda: redis_cli("GET", f"tasklock:feed:{feed_id}") == task_id)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,7 @@ from headwater.store.tables import sources
 from headwater.wire import Parts
 from support.ports import free_port, wait_until_open
 from support.processes import wait_until
-from support.web import Answer, Web, rss
+from support.web import Answer, Asked, Web, rss
 
 APP = "headwater.work.celery_app"
 TESTS = str(Path(__file__).resolve().parents[1])
@@ -172,6 +173,18 @@ def add_feeds(parts: Parts, owner: Reader, world: Web, count: int, delay: float 
         world.pages[f"/{number}"] = Answer(rss(f"{number}"), delay=delay)
         ids.append(parts.db.write_now(follow, owner, world.url(f"/{number}"), parts.now()).source_id)
     return ids
+
+
+def held_back(world: Web, path: str, post: str = "0") -> threading.Event:
+    """Serves a feed of one post that answers when the event is set, or after two minutes."""
+    answers = threading.Event()
+
+    def feed(_: Asked) -> Answer:
+        answers.wait(120)
+        return Answer(rss(post))
+
+    world.pages[path] = feed
+    return answers
 
 
 def count_of(parts: Parts, table: object) -> int:
