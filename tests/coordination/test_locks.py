@@ -193,6 +193,6 @@ async def test_the_store_itself_refuses_a_token_of_its_own_that_is_old(db: Datab
 
 async def test_a_redis_that_is_away_is_said_in_our_words() -> None:
     locks = RedisLocks("redis://127.0.0.1:1/0")
-    with pytest.raises(StoreUnavailable, match="Redis cannot be used"):
+    with pytest.raises(StoreUnavailable, match="Redis is not available right now"):
         await locks.acquire(NAME, "one", LONG)
     await locks.close()

@@ -13,7 +13,7 @@ from headwater.follow.add import follow
 from headwater.settings import load
 from headwater.store.tables import crawls, posts, sources
 from headwater.wire import Parts
-from support.processes import kill, start, wait_until
+from support.processes import kill, start, stop, wait_until
 from support.web import Answer, Asked, Web, rss
 
 
@@ -55,7 +55,7 @@ def test_a_process_paused_past_its_lease_cannot_write_its_late_result(environ: d
     parts.db.write_now(follow, owner, world.url("/feed"), parts.now())
     paused = start(environ)
     wait_until(lambda: world.asked)
-    paused.send_signal(signal.SIGSTOP)
+    stop(paused)
     expire = update(sources).values(lease_until=parts.now(), next_check_at=parts.now())
     parts.db.write_now(lambda conn: conn.execute(expire))
     other = start(environ)

@@ -54,7 +54,7 @@ class Forked:
         stdout: IO[Any] | int = 1,
         stderr: IO[Any] | int = 2,
     ) -> None:
-        """Starts `-m headwater …` or `-c program …`. With `subprocess.PIPE`, its output can be read from `stdout`."""
+        """Starts `-m headwater …`, `-c program …` or `file.py …`. With `subprocess.PIPE`, `stdout` has its output."""
         self.args = words
         self.returncode: int | None = None
         self.stdout: IO[str] | None = None
@@ -207,13 +207,16 @@ def become(words: list[str], env: dict[str, str], cwd: str) -> None:
     sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    kind, what, *rest = words
-    sys.argv = [kind, *rest]
-    if kind == "-m":
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
-    else:
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    elif words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
         sys.modules["__main__"] = types.ModuleType("__main__")
-        exec(compile(what, "<string>", "exec"), sys.modules["__main__"].__dict__)
+        exec(compile(words[1], "<string>", "exec"), sys.modules["__main__"].__dict__)
+    else:
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
     sys.exit()
 
 

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from support.forked import Forked
 
@@ -70,6 +71,13 @@ def starting(environ: dict[str, str], program: str, says: str) -> Iterator[Start
 def kill(process: Forked | subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
+
+
+def stop(process: Forked) -> None:
+    """Stops it as Ctrl-Z does. Returns when it stands still, which may be a moment after the signal."""
+    process.send_signal(signal.SIGSTOP)
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from support.processes import WITH_A_CLOCK_AHEAD, StartAhead, kill, starting, wait_until
+from support.forked import Forked
+from support.processes import WITH_A_CLOCK_AHEAD, StartAhead, kill, starting, stop, wait_until
 from support.web import ALLOW_LOOPBACK
 from webhooks.receiver import Got, Receiver
 from webhooks.sending import Sending
@@ -36,13 +36,13 @@ def start(environ: dict[str, str]) -> Iterator[StartAhead]:
         yield start_one
 
 
-def stop_between_writes(process: subprocess.Popen[str], sending: Sending) -> None:
+def stop_between_writes(process: Forked, sending: Sending) -> None:
     """SQLite has one writer: while a process is stopped in the middle of a write, nobody can take its place."""
-    process.send_signal(signal.SIGSTOP)
+    stop(process)
     while sending.parts.db.is_sqlite and not _can_write(sending):
         process.send_signal(signal.SIGCONT)
         time.sleep(0.05)
-        process.send_signal(signal.SIGSTOP)
+        stop(process)
 
 
 def _can_write(sending: Sending) -> bool:
