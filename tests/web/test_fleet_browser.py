@@ -179,6 +179,23 @@ def test_a_change_between_loading_the_page_and_listening_is_shown(headwater: Run
     expect(page.get_by_role("row", name=re.compile("Good rigs"))).to_contain_text("0.0700")
 
 
+def test_a_correction_that_is_being_typed_stays_when_the_page_refreshes(headwater: Running, opened: Open) -> None:
+    with_trades(headwater)
+    good, _ = with_machines(headwater)
+    page = opened("/fleet")
+    bought = page.get_by_role("row", name=re.compile("bought"))
+    bought.get_by_text("Correct", exact=True).click()
+    bought.get_by_label("Why").fill("the fee was missing")
+
+    changed = MinerChange(electricity_usd_per_kwh="0.07")
+    headwater.parts.db.write_now(miners.change, headwater.owner, good, changed, headwater.parts.now())
+    headwater.parts.new_events.send()
+
+    expect(page.get_by_role("row", name=re.compile("Good rigs"))).to_contain_text("0.0700")
+    expect(bought.get_by_label("Why")).to_be_visible()
+    expect(bought.get_by_label("Why")).to_have_value("the fee was missing")
+
+
 def test_a_silent_machine_needs_a_look(headwater: Running, opened: Open) -> None:
     with_market(headwater)
     good, _ = with_machines(headwater)

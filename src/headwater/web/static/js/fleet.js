@@ -52,11 +52,13 @@ function show(name, words) {
 }
 
 async function refresh() {
-  const page = await askForHtml(location.pathname);
+  const page = await askForHtml(location.pathname + location.search);
   const fresh = page.getElementById("main");
   const shown = document.getElementById("main");
   if (!fresh || !shown) return;
-  const typed = [...shown.querySelectorAll("[data-what-if] input")].map((input) => [input.id, input.value]);
+  const typed = [...shown.querySelectorAll("input[id]")]
+    .filter((input) => input.value !== input.defaultValue)
+    .map((input) => [input.id, input.value]);
   const focused = document.activeElement?.id;
   const opened = [...shown.querySelectorAll("details")].map((one) => one.open);
   shown.replaceChildren(...fresh.childNodes);
