@@ -212,7 +212,7 @@ def _judge(conn: Connection, one: WatchedMachine, watching_since: datetime, now:
 def forget_old(conn: Connection, readings_for: timedelta, hours_for: timedelta, now: datetime) -> int:
     """Deletes what is old, and makes the partitions of the months to come."""
     telemetry.make_months(conn, now, now + timedelta(days=62))
-    hours_for = max(hours_for, readings_for + timedelta(days=1))  # a day is computed from all of its hours
+    hours_for = max(hours_for, readings_for + timedelta(days=1))  # hours stay longer than their readings
     return telemetry.forget_before(conn, now - readings_for, now - hours_for)
 
 
